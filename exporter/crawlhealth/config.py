@@ -1,0 +1,195 @@
+"""What users may write, with every default: immutable, and without a word about files (see configfile)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from pathlib import Path
+from typing import Literal
+
+from crawlhealth.checks import ValueSpec
+
+DIRECT = "direct"
+"""The route that always exists: no proxy."""
+DEFAULT_USER_AGENT = "crawlhealth/0.1 (canary; +https://crawlhealth.invalid/about)"
+
+
+class Secret:
+    """A value that shows itself only when asked: never in a repr, a log or an error."""
+
+    __slots__ = ("_value",)
+
+    def __init__(self, value: str) -> None:
+        self._value = value
+
+    def reveal(self) -> str:
+        """The value itself."""
+        return self._value
+
+    def __repr__(self) -> str:
+        return "Secret('…')"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Secret) and other._value == self._value
+
+    def __hash__(self) -> int:
+        return hash(self._value)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Route:
+    """One way out. `proxy` is an http, https, socks5 or socks5h URL; without one the route is direct."""
+
+    name: str
+    proxy: Secret | None = None
+    timeout: timedelta | None = None
+    headers: Mapping[str, str | Secret] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Site:
+    """One crawl target. `hosts` are exact names, or `.suffix` for a domain and all below it; `:port` only if written."""
+
+    name: str
+    hosts: tuple[str, ...]
+    routes: tuple[str, ...] = (DIRECT,)
+    refusal_status: frozenset[int] = frozenset({401, 403, 406, 429, 451})
+    max_concurrency: int = 2
+    min_gap: timedelta = timedelta(seconds=1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Canary:
+    """A page whose right answer we know, fetched on a timer through each of its routes."""
+
+    name: str
+    site: str
+    url: str
+    every: timedelta = timedelta(minutes=5)
+    timeout: timedelta = timedelta(seconds=20)
+    routes: tuple[str, ...] = (DIRECT,)
+    method: Literal["GET", "POST", "HEAD"] = "GET"
+    headers: Mapping[str, str | Secret] = field(default_factory=dict)
+    cookies: Mapping[str, str | Secret] = field(default_factory=dict)
+    body: str | None = None
+    page_type: str = ""
+    expect: tuple[ValueSpec, ...] = ()
+
+    @property
+    def same_on(self) -> frozenset[str]:
+        """The routes that are fetched together because a value must agree between them."""
+        return frozenset(route for value in self.expect for route in value.same_on)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fetching:
+    """Limits of every canary fetch, and how it introduces itself."""
+
+    user_agent: str = DEFAULT_USER_AGENT
+    max_body_bytes: int = 5_000_000
+    max_header_bytes: int = 65_536
+    max_redirects: int = 10
+    max_concurrency: int = 512
+    extract_timeout: timedelta = timedelta(seconds=2)
+    ca_file: Path | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BaselineSettings:
+    """Which hours make a site's own normal."""
+
+    length: timedelta = timedelta(days=14)
+    exclude_last: timedelta = timedelta(days=1)
+    block: timedelta = timedelta(hours=1)
+    min_requests: int = 10
+    min_blocks: int = 24
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Weights:
+    """Points that each signal costs at most; together 100."""
+
+    hard_block: float = 35.0
+    challenge: float = 25.0
+    soft_block: float = 25.0
+    latency: float = 15.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Thresholds:
+    """Scores under which a band begins, and at which it may end."""
+
+    degrading: float = 80.0
+    resisting: float = 50.0
+    leave_degrading: float = 85.0
+    leave_resisting: float = 55.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EnterAfter:
+    """How long a score must stay under a band's threshold before the band begins."""
+
+    degrading: timedelta = timedelta(minutes=10)
+    resisting: timedelta = timedelta(minutes=3)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeaveAfter:
+    """How long a score must stay at or over the leaving level before the band ends."""
+
+    degrading: timedelta = timedelta(hours=6)
+    resisting: timedelta = timedelta(0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScoreSettings:
+    """The judgement, tunable after real incidents."""
+
+    weights: Weights = field(default_factory=Weights)
+    evaluate_every: timedelta = timedelta(seconds=15)
+    min_requests: int = 50
+    windows: tuple[timedelta, ...] = (
+        timedelta(hours=1),
+        timedelta(hours=3),
+        timedelta(hours=6),
+        timedelta(hours=24),
+    )
+    smoothing: timedelta = timedelta(minutes=10)
+    bands: Thresholds = field(default_factory=Thresholds)
+    enter_after: EnterAfter = field(default_factory=EnterAfter)
+    leave_after: LeaveAfter = field(default_factory=LeaveAfter)
+    baseline: BaselineSettings = field(default_factory=BaselineSettings)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HistorySettings:
+    """How long what is kept. `resolution` is the width of the finest rows."""
+
+    resolution: timedelta = timedelta(minutes=1)
+    commit_every: timedelta = timedelta(seconds=1)
+    keep_minutes: timedelta = timedelta(hours=6)
+    keep_hours: timedelta = timedelta(days=90)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PushSettings:
+    """Who may post."""
+
+    tokens: tuple[Secret, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config:
+    """One whole, valid configuration. `files` are all files it was read from."""
+
+    data_dir: Path = Path("data")
+    listen: str = "127.0.0.1:9877"
+    routes: Mapping[str, Route] = field(default_factory=lambda: {DIRECT: Route(name=DIRECT)})
+    sites: Mapping[str, Site] = field(default_factory=dict)
+    canaries: tuple[Canary, ...] = ()
+    score: ScoreSettings = field(default_factory=ScoreSettings)
+    fetch: Fetching = field(default_factory=Fetching)
+    history: HistorySettings = field(default_factory=HistorySettings)
+    push: PushSettings = field(default_factory=PushSettings)
+    files: tuple[Path, ...] = ()

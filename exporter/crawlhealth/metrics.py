@@ -1,0 +1,144 @@
+"""Every metric's name, type, help text and labels: the one place. The names are a contract."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from prometheus_client.metrics_core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    InfoMetricFamily,
+    Metric,
+)
+
+HISTOGRAM_FIRST: Final = 0.01
+HISTOGRAM_LAST: Final = 46.4
+"""The published bounds of `crawlhealth_request_duration_seconds`, in seconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class MetricSpec:
+    """One metric: `name` as written in queries (counters with `_total`)."""
+
+    name: str
+    kind: str
+    help: str
+    labels: tuple[str, ...] = ()
+
+    def gauge(self) -> GaugeMetricFamily:
+        """A new, empty family of this gauge."""
+        assert self.kind == "gauge", self.name
+        return GaugeMetricFamily(self.name, self.help, labels=self.labels)
+
+    def counter(self) -> CounterMetricFamily:
+        """A new, empty family of this counter."""
+        assert self.kind == "counter", self.name
+        return CounterMetricFamily(self.name, self.help, labels=self.labels)
+
+    def histogram(self) -> HistogramMetricFamily:
+        """A new, empty family of this histogram."""
+        assert self.kind == "histogram", self.name
+        return HistogramMetricFamily(self.name, self.help, labels=self.labels)
+
+    def info(self) -> Metric:
+        """A new, empty family of this info metric."""
+        assert self.kind == "info", self.name
+        return InfoMetricFamily(self.name.removesuffix("_info"), self.help, labels=self.labels)
+
+
+def _gauge(name: str, help: str, *labels: str) -> MetricSpec:
+    return MetricSpec("crawlhealth_" + name, "gauge", help, labels)
+
+
+def _counter(name: str, help: str, *labels: str) -> MetricSpec:
+    return MetricSpec("crawlhealth_" + name, "counter", help, labels)
+
+
+def _histogram(name: str, help: str, *labels: str) -> MetricSpec:
+    return MetricSpec("crawlhealth_" + name, "histogram", help, labels)
+
+
+# What came of requests
+REQUESTS = _counter("requests_total", "Requests by what came of them.", "site", "route", "source", "outcome")
+REASONS = _counter(
+    "request_reasons_total", "Requests that were not simply served, by reason.", "site", "source", "reason"
+)
+DURATION = _histogram("request_duration_seconds", "Time to a complete answer, ok responses only.", "site", "source")
+BYTES = _counter("response_bytes_total", "Bytes of answers, decoded.", "site", "route", "source")
+RETRIES = _counter("retries_total", "Requests that were repeats of a failed one.", "site", "route", "source")
+CREDITS = _counter("credits_total", "Paid credits spent on requests.", "site", "route", "source")
+EXTRACTIONS = _counter(
+    "extractions_total", "Served pages on which extraction worked or failed.", "site", "source", "result"
+)
+RECORDS = _counter("records_total", "Records extracted from traffic.", "site", "result")
+LAST_OBSERVATION = _gauge("last_observation_timestamp_seconds", "Time of the latest observation.", "site", "source")
+
+# Signals and score
+SIGNAL = _gauge("signal_ratio", "Share of requests in the present window, by signal.", "site", "signal")
+SIGNAL_BASELINE = _gauge("signal_baseline_ratio", "The same share in the site's own normal.", "site", "signal")
+ERROR_RATIO = _gauge("error_ratio", "Share of requests that ended in an error, in the present window.", "site", "route")
+LATENCY = _gauge("latency_p95_seconds", "95th percentile of the time to an ok response, in the present window.", "site")
+LATENCY_BASELINE = _gauge("latency_p95_baseline_seconds", "The same percentile in the site's own normal.", "site")
+PENALTY = _gauge("penalty_points", "Points that a signal costs off 100.", "site", "signal")
+SCORE = _gauge("score", "Health score, 0 to 100; absent while unknown.", "site")
+SCORE_RAW = _gauge("score_raw", "The plain formula without cap and smoothing; absent while unknown.", "site")
+PARSER_SCORE = _gauge("parser_score", "How well extraction works against its own normal, 0 to 100.", "site")
+BAND = _gauge("band", "1 for the site's present band, 0 for the others.", "site", "band")
+BAND_HELD = _gauge("band_held", "1 while the band is kept without a score.", "site")
+BAND_SINCE = _gauge("band_since_timestamp_seconds", "When the present band began.", "site")
+TRANSITIONS = _counter("band_transitions_total", "Changes of band.", "site", "from", "to")
+WINDOW_REQUESTS = _gauge("window_requests", "Requests in the present window.", "site")
+WINDOW_SECONDS = _gauge("window_seconds", "Length of the present window.", "site")
+BASELINE_SECONDS = _gauge("baseline_seconds", "How much time the baseline is made of.", "site")
+BASELINE_AGE = _gauge("baseline_age_seconds", "Time since the newest hour of the baseline.", "site")
+ROUTE_REFUSED = _gauge(
+    "route_refused_ratio", "Share of requests refused in the present window, by route.", "site", "route"
+)
+
+# Canaries
+CANARY_SUCCESS = _gauge(
+    "canary_success", "1 if the last run was served and every value was right.", "site", "canary", "route"
+)
+CANARY_DECOY = _gauge(
+    "canary_decoy_suspect",
+    "1 if the last run was served as content and a value on it was wrong.",
+    "site",
+    "canary",
+    "route",
+)
+CANARY_RUNS = _counter("canary_runs_total", "Canary runs by what came of them.", "site", "canary", "route", "outcome")
+CANARY_VALUE_OK = _gauge(
+    "canary_value_ok", "1 if the value was right, 0 if wrong or missing; absent unless the page was ok.",
+    "site", "canary", "route", "value",
+)  # fmt: skip
+CANARY_VALUE = _gauge(
+    "canary_value", "The number seen; absent unless the page was ok.", "site", "canary", "route", "value"
+)
+CANARY_LAST_RUN = _gauge("canary_last_run_timestamp_seconds", "When the canary last ran.", "site", "canary", "route")
+CANARY_LAST_SUCCESS = _gauge(
+    "canary_last_success_timestamp_seconds", "When the canary last succeeded.", "site", "canary", "route"
+)
+CANARY_DURATION = _gauge(
+    "canary_duration_seconds", "Duration of the last run's phases; a phase not reached has no series.",
+    "site", "canary", "route", "phase",
+)  # fmt: skip
+TLS_NOT_AFTER = _gauge(
+    "tls_not_after_timestamp_seconds", "End of the certificate's validity, also when past.", "site", "host"
+)
+SCHEDULE_LAG = _histogram("canary_schedule_lag_seconds", "How late canary runs start, politeness waits aside.")
+SKIPPED = _counter("canary_skipped_total", "Canary runs skipped because the one before was still waiting or running.")
+
+# The exporter itself
+BUILD = MetricSpec("crawlhealth_build_info", "info", "Version of the exporter.", ("version", "python"))
+EVALUATION = _gauge("evaluation_timestamp_seconds", "When the verdicts were last computed.")
+RELOAD_SUCCESSFUL = _gauge("config_last_reload_successful", "1 if the last attempt to read the configuration worked.")
+RELOAD_TIME = _gauge(
+    "config_last_reload_success_timestamp_seconds", "When the configuration was last read with success."
+)
+HISTORY_FAILURES = _counter("history_write_failures_total", "Commits of the history that failed; they are tried again.")
+HISTORY_COMMIT = _gauge("history_last_commit_timestamp_seconds", "When the history was last committed.")
+HISTORY_SIZE = _gauge("history_size_bytes", "Size of the history on disk.")
+
+ALL: Final = tuple(value for value in tuple(globals().values()) if isinstance(value, MetricSpec))

@@ -1,0 +1,414 @@
+"""The nouns of crawlhealth: what passes between modules, frozen and slotted.
+
+Times are unix seconds (UTC), durations are seconds, sizes are bytes. Missing data is None, never 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+
+class Outcome(StrEnum):
+    """What came of one request, as hostility sees it."""
+
+    OK = "ok"
+    HARD_BLOCK = "hard_block"
+    CHALLENGE = "challenge"
+    SOFT_BLOCK = "soft_block"
+    ERROR = "error"
+
+
+REFUSED = frozenset({Outcome.HARD_BLOCK, Outcome.CHALLENGE, Outcome.SOFT_BLOCK})
+"""The outcomes that are hostility: their share is the signal `refused`."""
+
+
+class Source(StrEnum):
+    """Where an observation comes from."""
+
+    CANARY = "canary"
+    TRAFFIC = "traffic"
+
+
+class Signal(StrEnum):
+    """What is measured of a site. `REFUSED_CAP` appears only among penalties."""
+
+    HARD_BLOCK = "hard_block"
+    CHALLENGE = "challenge"
+    SOFT_BLOCK = "soft_block"
+    REFUSED = "refused"
+    LATENCY = "latency"
+    EXTRACTION = "extraction"
+    REFUSED_CAP = "refused_cap"
+
+
+class Band(StrEnum):
+    """How a site behaves against its own normal."""
+
+    NORMAL = "normal"
+    DEGRADING = "degrading"
+    RESISTING = "resisting"
+    UNKNOWN = "unknown"
+
+
+class Unknown(StrEnum):
+    """Why a site has no score."""
+
+    NOT_ENOUGH_REQUESTS = "not_enough_requests"
+    NO_BASELINE = "no_baseline"
+
+
+class Phase(StrEnum):
+    """The parts of one fetch, in order; a phase that was not reached has no value."""
+
+    DNS = "dns"
+    CONNECT = "connect"
+    TLS = "tls"
+    FIRST_BYTE = "first_byte"
+    TRANSFER = "transfer"
+
+
+class Reason(StrEnum):
+    """Why an outcome is what it is: the closed list, so that it can be a label."""
+
+    SERVED = "served"
+    HTTP_400 = "http_400"
+    HTTP_404 = "http_404"
+    HTTP_410 = "http_410"
+    HTTP_4XX = "http_4xx"
+    HTTP_3XX = "http_3xx"
+    # hard_block
+    HTTP_401 = "http_401"
+    HTTP_403 = "http_403"
+    HTTP_406 = "http_406"
+    HTTP_429 = "http_429"
+    HTTP_451 = "http_451"
+    HTTP_REFUSED = "http_refused"
+    CONNECTION_RESET = "connection_reset"
+    CLOUDFLARE_BLOCK = "cloudflare_block"
+    AKAMAI_BLOCK = "akamai_block"
+    IMPERVA_BLOCK = "imperva_block"
+    CLOUDFRONT_BLOCK = "cloudfront_block"
+    F5_BLOCK = "f5_block"
+    SUCURI_BLOCK = "sucuri_block"
+    ALIYUN_BLOCK = "aliyun_block"
+    TENCENT_BLOCK = "tencent_block"
+    STACKPATH_BLOCK = "stackpath_block"
+    WORDFENCE_BLOCK = "wordfence_block"
+    CROWDSEC_BLOCK = "crowdsec_block"
+    ANUBIS_BLOCK = "anubis_block"
+    GENERIC_BLOCK = "generic_block"
+    # challenge
+    CLOUDFLARE_CHALLENGE = "cloudflare_challenge"
+    DATADOME_CHALLENGE = "datadome_challenge"
+    PERIMETERX_CHALLENGE = "perimeterx_challenge"
+    IMPERVA_CHALLENGE = "imperva_challenge"
+    DISTIL_CHALLENGE = "distil_challenge"
+    AWS_WAF_CHALLENGE = "aws_waf_challenge"
+    KASADA_CHALLENGE = "kasada_challenge"
+    SUCURI_CHALLENGE = "sucuri_challenge"
+    ALIYUN_CHALLENGE = "aliyun_challenge"
+    ALIBABA_CHALLENGE = "alibaba_challenge"
+    BAIDU_CHALLENGE = "baidu_challenge"
+    GOOGLE_CHALLENGE = "google_challenge"
+    AMAZON_CHALLENGE = "amazon_challenge"
+    YANDEX_CHALLENGE = "yandex_challenge"
+    SOGOU_CHALLENGE = "sogou_challenge"
+    ANUBIS_CHALLENGE = "anubis_challenge"
+    GO_AWAY_CHALLENGE = "go_away_challenge"
+    VERCEL_CHALLENGE = "vercel_challenge"
+    DDOS_GUARD_CHALLENGE = "ddos_guard_challenge"
+    CROWDSEC_CHALLENGE = "crowdsec_challenge"
+    GENERIC_CHALLENGE = "generic_challenge"
+    # soft_block
+    REDIRECTED_AWAY = "redirected_away"
+    REDIRECTED_HOME = "redirected_home"
+    REDIRECTED_LOGIN = "redirected_login"
+    LOGIN_PAGE = "login_page"
+    CONSENT_PAGE = "consent_page"
+    PARKED_PAGE = "parked_page"
+    DEFAULT_PAGE = "default_page"
+    MAINTENANCE_PAGE = "maintenance_page"
+    SOFT_404 = "soft_404"
+    UNEXPECTED_HTML = "unexpected_html"
+    SIZE_COLLAPSE = "size_collapse"
+    # error
+    HTTP_500 = "http_500"
+    HTTP_502 = "http_502"
+    HTTP_503 = "http_503"
+    HTTP_504 = "http_504"
+    HTTP_5XX = "http_5xx"
+    TIMEOUT = "timeout"
+    DNS = "dns"
+    CONNECTION_REFUSED = "connection_refused"
+    CONNECTION_FAILED = "connection_failed"
+    TLS = "tls"
+    PROXY = "proxy"
+    ADDRESS_REFUSED = "address_refused"
+    TOO_MANY_REDIRECTS = "too_many_redirects"
+    INVALID_RESPONSE = "invalid_response"
+    TRUNCATED_BODY = "truncated_body"
+    BODY_TOO_LARGE = "body_too_large"
+    UNDECODABLE_BODY = "undecodable_body"
+    PAGE_TOO_COMPLEX = "page_too_complex"
+    # anything a user's own marker decided
+    CUSTOM = "custom"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Response:
+    """An HTTP answer as classification needs it.
+
+    `headers` has lower-case names, repeated ones joined by ", ". `body` has its content coding removed.
+    `redirects` are the absolute targets followed, in order; `final_url` is the last of them, or `url`.
+    """
+
+    status: int
+    url: str
+    final_url: str
+    headers: Mapping[str, str]
+    body: bytes = b""
+    redirects: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evidence:
+    """What a person needs to believe an outcome. Text from pages is hostile: escape it where it is shown."""
+
+    status: int | None = None
+    final_url: str = ""
+    headers: tuple[tuple[str, str], ...] = ()
+    title: str = ""
+    marker: str = ""
+    where: str = ""
+    excerpt: str = ""
+    vendors: tuple[str, ...] = ()
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Classification:
+    """What came of one request, why, and what proves it."""
+
+    outcome: Outcome
+    reason: Reason
+    evidence: Evidence
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Observation:
+    """What came of one request, or of `count` equal ones.
+
+    `seconds` is the mean of one request and counts as latency only when the outcome is ok; bytes, retries,
+    credits and records are totals over `count`. `extracted` is None when nothing was expected of the page.
+    """
+
+    site: str
+    route: str
+    source: Source
+    outcome: Outcome
+    reason: Reason
+    at: float
+    count: int = 1
+    seconds: float | None = None
+    bytes: int = 0
+    retries: int = 0
+    credits: float = 0.0
+    records_valid: int = 0
+    records_invalid: int = 0
+    extracted: bool | None = None
+    page_type: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckFailure:
+    """One check that did not hold: what was expected, what was seen, and where."""
+
+    check: str
+    expected: str
+    seen: str
+    where: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ValueResult:
+    """One expected value of a page: found or missing, and whether every check on it held.
+
+    `seen` is the text found (shortened), `number` what it means as a number, `count` how many elements matched.
+    """
+
+    name: str
+    ok: bool
+    missing: bool
+    required: bool = False
+    seen: str | None = None
+    number: float | None = None
+    count: int = 0
+    failures: tuple[CheckFailure, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CanaryRun:
+    """One canary through one route, fetched, classified and checked.
+
+    `values` is empty unless the page was read. `phases` has only phases that were reached. `not_after` maps a
+    TLS host to the end of its certificate.
+    """
+
+    site: str
+    canary: str
+    route: str
+    at: float
+    classification: Classification
+    seconds: float | None = None
+    bytes: int = 0
+    phases: Mapping[Phase, float] = field(default_factory=dict)
+    values: tuple[ValueResult, ...] = ()
+    not_after: Mapping[str, float] = field(default_factory=dict)
+    retry_after: float | None = None
+    redirects: tuple[str, ...] = ()
+    address: str = ""
+    page_type: str = ""
+
+    @property
+    def ok(self) -> bool:
+        """Whether the page was served as content."""
+        return self.classification.outcome is Outcome.OK
+
+    @property
+    def success(self) -> bool:
+        """Whether the page was served and every value on it was right."""
+        return self.ok and all(value.ok for value in self.values)
+
+    @property
+    def decoy_suspect(self) -> bool:
+        """Whether the page was served as content and yet a value that was found is wrong."""
+        return self.ok and any(not value.ok and not value.missing for value in self.values)
+
+    @property
+    def extracted(self) -> bool | None:
+        """Whether extraction worked on a served page; None where nothing was expected or served."""
+        if not self.ok or not self.values:
+            return None
+        if any(value.required and value.missing for value in self.values):
+            return False
+        return not all(value.missing for value in self.values)
+
+    def observation(self) -> Observation:
+        """The run as one observation of its site."""
+        return Observation(
+            site=self.site,
+            route=self.route,
+            source=Source.CANARY,
+            outcome=self.classification.outcome,
+            reason=self.classification.reason,
+            at=self.at,
+            seconds=self.seconds,
+            bytes=self.bytes,
+            extracted=self.extracted,
+            page_type=self.page_type,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Penalty:
+    """What one signal costs: points off 100, beside the value now and the site's own normal."""
+
+    signal: Signal
+    points: float
+    now: float
+    baseline: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rates:
+    """The signals of one site over one stretch of time: shares of its requests, and p95 latency in seconds.
+
+    `latency_p95` is over ok responses, None where none was timed; `extraction` is the failed share of the pages that
+    were read, None where none was.
+    """
+
+    hard_block: float
+    challenge: float
+    soft_block: float
+    latency_p95: float | None = None
+    extraction: float | None = None
+
+    @property
+    def refused(self) -> float:
+        """The share that was refused in any way."""
+        return min(1.0, self.hard_block + self.challenge + self.soft_block)
+
+    def of(self, signal: Signal) -> float | None:
+        """The rate of one signal (latency in seconds)."""
+        if signal is Signal.LATENCY:
+            return self.latency_p95
+        value: float | None = getattr(self, signal.value)
+        return value
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Window:
+    """The recent stretch that the score reads."""
+
+    seconds: float
+    requests: int
+    extractions: int
+    rates: Rates
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Baseline:
+    """A site's own normal, learnt from `hours` hours; `newest` is the end of the latest hour in it."""
+
+    hours: int
+    newest: float
+    rates: Rates
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BandState:
+    """A site's band and since when, with the clocks that decide when it changes.
+
+    `under_degrading` and `under_resisting` say since when every score has been under that band's threshold,
+    `over_degrading` and `over_resisting` since when every score has been at or over the level that leaves it.
+    """
+
+    band: Band = Band.UNKNOWN
+    since: float = 0.0
+    held: bool = False
+    under_degrading: float | None = None
+    under_resisting: float | None = None
+    over_degrading: float | None = None
+    over_resisting: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """All that is concluded about a site at one moment.
+
+    `score` and `score_raw` (the plain formula) are whole numbers, None while unknown. `smoothed` is the score before
+    rounding: the next verdict needs it. `penalties` are all signals with their points, `reasons` those that cost at
+    least one point, dearest first.
+    """
+
+    site: str
+    at: float
+    state: BandState
+    score: int | None = None
+    score_raw: int | None = None
+    smoothed: float | None = None
+    parser_score: int | None = None
+    unknown: Unknown | None = None
+    penalties: tuple[Penalty, ...] = ()
+    reasons: tuple[Penalty, ...] = ()
+    window: Window | None = None
+    baseline: Baseline | None = None
+    route_refused: Mapping[str, float] = field(default_factory=dict)
+    route_error: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def band(self) -> Band:
+        """The band of this verdict."""
+        return self.state.band

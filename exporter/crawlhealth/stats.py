@@ -1,0 +1,83 @@
+"""Small statistics, pure and without dependencies: mergeable latency histograms and exponential smoothing."""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+SUBDIVISIONS: Final = 8
+"""Fine buckets to one published bucket."""
+PER_DECADE: Final = 6
+"""Published buckets to a factor of ten: a ratio of 10^(1/6) = 1.468 between neighbours."""
+_FIRST_DECADE: Final = -3
+_LAST_STEP: Final = 34
+
+BOUNDS: Final[tuple[float, ...]] = tuple(
+    float(f"{10 ** (_FIRST_DECADE + i / (PER_DECADE * SUBDIVISIONS)):.3g}")
+    if i % SUBDIVISIONS == 0
+    else 10 ** (_FIRST_DECADE + i / (PER_DECADE * SUBDIVISIONS))
+    for i in range(_LAST_STEP * SUBDIVISIONS + 1)
+)
+"""Upper bounds in seconds of the fine buckets, 1 ms to 464 s; neighbours differ by 4.9 %, so that the geometric middle
+of a bucket is within 2.5 % of every value in it. Every `SUBDIVISIONS`-th is a published bound."""
+
+Histogram = Mapping[int, int]
+"""Counts by index of fine bucket (`len(BOUNDS)` is the overflow): mergeable by adding."""
+
+
+def bucket(seconds: float) -> int:
+    """The fine bucket that a latency falls into: the first whose bound is not below it."""
+    return bisect_left(BOUNDS, seconds)
+
+
+def quantile(histogram: Histogram, q: float) -> float | None:
+    """The q-quantile of a histogram in seconds, within 2.5 %; None for an empty one.
+
+    The rank is ceil(q * n), the value the geometric middle of the bucket that holds it.
+    """
+    total = sum(histogram.values())
+    if total <= 0:
+        return None
+    rank = max(1, math.ceil(q * total))
+    seen = 0
+    for index in sorted(histogram):
+        seen += histogram[index]
+        if seen >= rank:
+            return middle(index)
+    return middle(max(histogram))
+
+
+def middle(index: int) -> float:
+    """The geometric middle of a fine bucket in seconds; the edge for the first and the overflow bucket."""
+    if index <= 0:
+        return BOUNDS[0]
+    if index >= len(BOUNDS):
+        return BOUNDS[-1]
+    return math.sqrt(BOUNDS[index - 1] * BOUNDS[index])
+
+
+def published(histogram: Histogram, first: float, last: float) -> Iterable[tuple[str, int]]:
+    """Cumulative counts at the published bounds from `first` to `last` seconds, as (label, count), ending with +Inf."""
+    remaining = sorted(histogram.items())
+    position = 0
+    running = 0
+    for index in range(0, len(BOUNDS), SUBDIVISIONS):
+        while position < len(remaining) and remaining[position][0] <= index:
+            running += remaining[position][1]
+            position += 1
+        if first <= BOUNDS[index] <= last:
+            yield repr(BOUNDS[index]), running
+    yield "+Inf", running + sum(count for _, count in remaining[position:])
+
+
+def smooth(previous: float, value: float, elapsed: float, half_life: float) -> float:
+    """Exponential smoothing over uneven steps: the old value counts half after `half_life` seconds.
+
+    An elapsed time of zero or less (a clock that stepped back) keeps the previous value.
+    """
+    if half_life <= 0:
+        return value
+    keep: float = 0.5 ** (max(0.0, elapsed) / half_life)
+    return keep * previous + (1 - keep) * value

@@ -1,0 +1,126 @@
+"""Tally: the sums of many observations of one (site, route, source); mergeable, and packed into bytes for storage."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+import msgspec
+
+from crawlhealth import stats
+from crawlhealth.model import Observation, Outcome, Rates
+
+
+@dataclass(slots=True, kw_only=True)
+class Tally:
+    """Sums of observations. An accumulator: the one mutable noun, owned by whoever fills it.
+
+    `latency` is a histogram of ok responses (stats.BOUNDS), `latency_sum` their seconds.
+    """
+
+    ok: int = 0
+    hard_block: int = 0
+    challenge: int = 0
+    soft_block: int = 0
+    error: int = 0
+    extractions_ok: int = 0
+    extractions_failed: int = 0
+    records_valid: int = 0
+    records_invalid: int = 0
+    bytes: int = 0
+    retries: int = 0
+    credits: float = 0.0
+    latency_sum: float = 0.0
+    latency: dict[int, int] = field(default_factory=dict)
+
+    @property
+    def requests(self) -> int:
+        """All requests, whatever came of them."""
+        return self.ok + self.hard_block + self.challenge + self.soft_block + self.error
+
+    @property
+    def refused(self) -> int:
+        """Requests that were refused in any way."""
+        return self.hard_block + self.challenge + self.soft_block
+
+    @property
+    def extractions(self) -> int:
+        """Pages that extraction was tried on."""
+        return self.extractions_ok + self.extractions_failed
+
+    def of(self, outcome: Outcome) -> int:
+        """Requests with this outcome."""
+        value: int = getattr(self, outcome.value)
+        return value
+
+    def add(self, observation: Observation) -> None:
+        """Count one observation."""
+        count = observation.count
+        name = observation.outcome.value
+        setattr(self, name, getattr(self, name) + count)
+        self.bytes += observation.bytes
+        self.retries += observation.retries
+        self.credits += observation.credits
+        self.records_valid += observation.records_valid
+        self.records_invalid += observation.records_invalid
+        if observation.extracted is not None:
+            if observation.extracted:
+                self.extractions_ok += count
+            else:
+                self.extractions_failed += count
+        if observation.seconds is not None and observation.outcome is Outcome.OK:
+            index = stats.bucket(observation.seconds)
+            self.latency[index] = self.latency.get(index, 0) + count
+            self.latency_sum += observation.seconds * count
+
+    def merge(self, other: Tally) -> None:
+        """Add another tally to this one."""
+        for name in _SUMS:
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        for index, count in other.latency.items():
+            self.latency[index] = self.latency.get(index, 0) + count
+
+    def rates(self) -> Rates | None:
+        """The signals of this stretch; None without a single request."""
+        requests = self.requests
+        if requests == 0:
+            return None
+        return Rates(
+            hard_block=self.hard_block / requests,
+            challenge=self.challenge / requests,
+            soft_block=self.soft_block / requests,
+            latency_p95=stats.quantile(self.latency, 0.95),
+            extraction=self.extractions_failed / self.extractions if self.extractions else None,
+        )
+
+
+_SUMS = tuple(name for name in Tally.__slots__ if name != "latency")
+_FIELDS = tuple(Tally.__slots__)
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder().decode
+
+
+def merged(tallies: Iterable[Tally]) -> Tally:
+    """The sum of tallies as a new one."""
+    total = Tally()
+    for tally in tallies:
+        total.merge(tally)
+    return total
+
+
+def pack(tally: Tally) -> bytes:
+    """A tally as bytes (MessagePack array, fields in the order of the class; later versions may append fields)."""
+    return _encode([getattr(tally, name) for name in _FIELDS])
+
+
+def unpack(data: bytes) -> Tally:
+    """The tally that `pack` wrote. Raises ValueError on bytes that are not one."""
+    values = _decode(data)
+    if not isinstance(values, list) or len(values) > len(_FIELDS) or not all(map(_is_sum, values[:-1])):
+        raise ValueError("not a packed tally")
+    return Tally(**dict(zip(_FIELDS, values, strict=False)))
+
+
+def _is_sum(value: object) -> bool:
+    return isinstance(value, int | float) and math.isfinite(value)

@@ -37,7 +37,7 @@ class ValueSpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
-    """What a selector (and pattern) found on one page. `text` is the first match, white space collapsed, None if none."""
+    """What a selector and pattern found on a page. `text` is the first match, white space collapsed, None if none."""
 
     text: str | None
     number: float | None

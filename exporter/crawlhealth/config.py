@@ -49,7 +49,7 @@ class Route:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Site:
-    """One crawl target. `hosts` are exact names, or `.suffix` for a domain and all below it; `:port` only if written."""
+    """One crawl target. `hosts` are exact names, or `.suffix` for all names below it; a port counts only if written."""
 
     name: str
     hosts: tuple[str, ...]

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 import msgspec
 
 from crawlhealth import stats
-from crawlhealth.model import Observation, Outcome, Rates
+from crawlhealth.model import Observation, Rates
+from crawlhealth.outcome import Outcome
 
 
 @dataclass(slots=True, kw_only=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TypedDict, Unpack
 
 from crawlhealth.bundle.alertmanager import alertmanager
 from crawlhealth.bundle.alerts import ALERTS
@@ -13,6 +14,16 @@ from crawlhealth.bundle.rules import rules
 RULES = "alerting/rules/crawlhealth.yml"
 ALERTMANAGER = "alerting/alertmanager.yml"
 DEFAULT_RUNBOOKS = "https://crawlhealth.invalid/runbooks"
+
+
+class Options(TypedDict, total=False):
+    """What a rendering may be given; see `render` for meaning and defaults."""
+
+    job: str
+    time_scale: float
+    runbook_base: str
+    page_url: str
+    notify_url: str
 
 
 def render(
@@ -37,21 +48,20 @@ def render(
     }
 
 
-def write(out: Path, files: Mapping[str, str] | None = None) -> list[Path]:
-    """Write the rendered files (by default `render()`) under `out`, making folders; returns the paths. Raises OSError."""
-    written = []
-    for name, text in (render() if files is None else files).items():
+def write(out: Path, **options: Unpack[Options]) -> list[str]:
+    """Write every file of `render(**options)` under `out`, making folders; returns their names. Raises OSError."""
+    files = render(**options)
+    for name, text in files.items():
         path = out / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
-        written.append(path)
-    return written
+    return list(files)
 
 
-def check(out: Path, files: Mapping[str, str] | None = None) -> list[str]:
-    """Unified diffs from what is under `out` to the rendered files (by default `render()`); empty when up to date."""
+def check(out: Path, **options: Unpack[Options]) -> list[str]:
+    """Unified diffs from the files under `out` to those of `render(**options)`; empty when all are up to date."""
     differences = []
-    for name, text in (render() if files is None else files).items():
+    for name, text in render(**options).items():
         path = out / name
         present = path.read_text(encoding="utf-8") if path.is_file() else ""
         if present != text:

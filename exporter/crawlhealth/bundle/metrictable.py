@@ -6,8 +6,8 @@ from collections.abc import Iterable
 
 from crawlhealth.metrics import ALL, MetricSpec
 
-BEGIN = "<!-- metrics: rendered by script/metric-table -->"
-END = "<!-- end of metrics -->"
+BEGIN = "<!-- metrics -->"
+END = "<!-- /metrics -->"
 
 
 def table(specs: Iterable[MetricSpec] = ALL) -> str:
@@ -20,7 +20,7 @@ def table(specs: Iterable[MetricSpec] = ALL) -> str:
 
 
 def embed(page: str, specs: Iterable[MetricSpec] = ALL) -> str:
-    """`page` with the table between its two markers renewed. Raises ValueError unless each stands there once, in order."""
+    """`page` with the table between its two markers renewed. Raises ValueError unless each stands there once."""
     before, begin, rest = page.partition(BEGIN)
     _, end, after = rest.partition(END)
     if not begin or not end or BEGIN in rest or END in before + after:

@@ -266,7 +266,8 @@ class BandState:
     """A site's band and since when, with the clocks that decide when it changes.
 
     `under_degrading` and `under_resisting` say since when every score has been under that band's threshold,
-    `over_degrading` and `over_resisting` since when every score has been at or over the level that leaves it.
+    `over_degrading` and `over_resisting` since when every score has been at or over the level that leaves it. Time
+    without evidence is not counted: the four move on with it. `evidence_at` is when evidence last came.
     """
 
     band: Band = Band.UNKNOWN
@@ -276,6 +277,7 @@ class BandState:
     under_resisting: float | None = None
     over_degrading: float | None = None
     over_resisting: float | None = None
+    evidence_at: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -284,7 +286,8 @@ class Verdict:
 
     `score` and `score_raw` (the plain formula) are whole numbers, None while unknown. `smoothed` is the score before
     rounding: the next verdict needs it. `penalties` are all signals with their points, `reasons` those that cost at
-    least one point, dearest first.
+    least one point, dearest first. `evidence` is how many requests of the site had ever been counted: a verdict with
+    the same number has seen nothing new.
     """
 
     site: str
@@ -301,6 +304,7 @@ class Verdict:
     baseline: Baseline | None = None
     route_refused: Mapping[str, float] = field(default_factory=dict)
     route_error: Mapping[str, float] = field(default_factory=dict)
+    evidence: int = 0
 
     @property
     def band(self) -> Band:

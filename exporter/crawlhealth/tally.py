@@ -10,7 +10,7 @@ import msgspec
 
 from crawlhealth import stats
 from crawlhealth.model import Observation, Rates
-from crawlhealth.outcome import Outcome
+from crawlhealth.outcome import Outcome, Source
 
 
 @dataclass(slots=True, kw_only=True)
@@ -94,6 +94,18 @@ class Tally:
             latency_p95=stats.quantile(self.latency, 0.95),
             extraction=self.extractions_failed / self.extractions if self.extractions else None,
         )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Slot:
+    """A site's sums over `seconds` from `start`, for one route and source. Nobody adds to `tally` any more."""
+
+    site: str
+    route: str
+    source: Source
+    start: float
+    seconds: float
+    tally: Tally
 
 
 _SUMS = tuple(name for name in Tally.__slots__ if name != "latency")

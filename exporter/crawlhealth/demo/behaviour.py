@@ -172,6 +172,7 @@ class Stack:
             return ()
         picked: list[Behaviour] = []
         replaced = False
+        most = (len(self._behaviours) + 1) * ALL_OF_IT
         with self._lock:
             for index, behaviour in enumerate(self._behaviours):
                 if not behaviour.concerns(path, host, proxied):
@@ -182,5 +183,5 @@ class Stack:
                     owed -= ALL_OF_IT
                     picked.append(behaviour)
                     replaced = replaced or replaces
-                self._owed[index] = min(owed, 2 * ALL_OF_IT)
+                self._owed[index] = min(owed, most)
         return tuple(picked)

@@ -37,7 +37,7 @@ class Alert:
 
 
 _SCORE_AND_COSTS = """\
-{{ with printf "min(crawlhealth_score{site=%q})" $labels.site | query }}The health score is \
+{{ with printf "min(crawlhealth_score{site=%q})" $labels.site | query }} The health score is \
 {{ . | first | value | printf "%.0f" }} of 100.{{ end }}\
 {{ range printf "sort_desc(max by (signal) (crawlhealth_penalty_points{site=%q}) >= 1)" $labels.site | query }} \
 {{ .Labels.signal }} costs {{ .Value | printf "%.0f" }} points.{{ end }}"""
@@ -52,14 +52,14 @@ ALERTS = (
         expr='max by (site) (last_over_time(crawlhealth_band{job="$job",band="resisting"}[$window])) == 1',
         severity=Severity.CRITICAL,
         summary="A site refuses most of what its own normal allows.",
-        description="{{ $labels.site }} is resisting. " + _SCORE_AND_COSTS,
+        description="{{ $labels.site }} is resisting." + _SCORE_AND_COSTS,
     ),
     Alert(
         name="CrawlTargetDegrading",
         expr=('max by (site) (last_over_time(crawlhealth_band{job="$job",band=~"degrading|resisting"}[$window])) == 1'),
         severity=Severity.WARNING,
         summary="A site behaves worse than its own normal.",
-        description="{{ $labels.site }} is degrading. " + _SCORE_AND_COSTS,
+        description="{{ $labels.site }} is degrading." + _SCORE_AND_COSTS,
     ),
     Alert(
         name="CrawlCanaryWrongValue",

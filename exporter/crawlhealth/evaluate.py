@@ -14,15 +14,19 @@ from crawlhealth.tally import Slot, Tally, merged
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SiteRecord:
-    """What is on record of one site's recent time.
+    """What is on record of one site.
 
-    `slots` never overlap in one (route, source): fine ones of the last hours, whole hours before. `requests` is how
-    many requests were ever counted of the site; an import does not move it.
+    `slots` reach over the present windows and never overlap in one (route, source): fine ones of the last hours, whole
+    hours before. `hours` are what a baseline is learnt from; they are many, and read only when iterated. `requests` is
+    how many requests were ever counted of the site (an import does not move it); `generation` changes when hours were
+    replaced from outside.
     """
 
     site: str
     slots: tuple[Slot, ...] = ()
+    hours: Iterable[Slot] = ()
     requests: int = 0
+    generation: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

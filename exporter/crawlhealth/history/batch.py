@@ -1,0 +1,60 @@
+"""A batch: what has been seen and is not yet on disk. Sums by slot, so that a long wait for the disk stays small."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from crawlhealth.history.committed import CounterKey, RunKey, StoredRun, Timings
+from crawlhealth.model import Verdict
+from crawlhealth.outcome import Source
+from crawlhealth.tally import Tally
+
+MAX_SLOTS = 100_000
+"""Beyond this many fine slots waiting for the disk, the older ones are summed to hours."""
+HOUR = 3600.0
+
+SlotKey = tuple[str, str, Source, float]
+"""site, route, source, start (unix seconds)."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Batch:
+    """One batch; an accumulator, owned by the history."""
+
+    slots: dict[SlotKey, Tally] = field(default_factory=dict)
+    last: dict[tuple[str, Source], float] = field(default_factory=dict)
+    counters: dict[CounterKey, float] = field(default_factory=dict)
+    timings: dict[CounterKey, Timings] = field(default_factory=dict)
+    runs: dict[RunKey, StoredRun] = field(default_factory=dict)
+    states: dict[str, Verdict] = field(default_factory=dict)
+    verdicts: dict[tuple[str, float], Verdict] = field(default_factory=dict)
+
+    def __bool__(self) -> bool:
+        return bool(self.slots or self.counters or self.timings or self.runs or self.states or self.verdicts)
+
+    def increase(self, counter: CounterKey, amount: float) -> None:
+        """Add to one counter."""
+        self.counters[counter] = self.counters.get(counter, 0.0) + amount
+
+    def absorb(self, later: Batch) -> None:
+        """Take in a batch that was gathered after this one."""
+        for key, tally in later.slots.items():
+            self.slots.setdefault(key, Tally()).merge(tally)
+        for counter, amount in later.counters.items():
+            self.increase(counter, amount)
+        for counter, timings in later.timings.items():
+            self.timings[counter] = self.timings.get(counter, Timings()).plus(timings)
+        for seen, at in later.last.items():
+            self.last[seen] = max(at, self.last.get(seen, at))
+        self.runs.update(later.runs)
+        self.states.update(later.states)
+        self.verdicts.update(later.verdicts)
+        if len(self.slots) > MAX_SLOTS:
+            self._coarsen()
+
+    def _coarsen(self) -> None:
+        """Sum the slots to hours: nothing is lost but the minute."""
+        hours: dict[SlotKey, Tally] = {}
+        for (site, route, source, start), tally in self.slots.items():
+            hours.setdefault((site, route, source, start // HOUR * HOUR), Tally()).merge(tally)
+        self.slots = hours

@@ -1,0 +1,90 @@
+"""What is kept in memory of what is on disk, and what a batch changes in it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from crawlhealth.history.batch import Batch, SlotKey
+from crawlhealth.history.committed import CounterKey, RunKey, StoredRun, Stratum, Timings
+from crawlhealth.model import Verdict
+from crawlhealth.outcome import Source
+from crawlhealth.tally import Slot, Tally, merged
+
+CLOCK_SLACK = 60.0
+"""A time further ahead of the clock than this came from a clock that was wrong."""
+
+Slots = dict[str, dict[tuple[str, Source, float], Slot]]
+"""Fine slots by site, then by route, source and start."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Contents:
+    """Everything on disk but hours and recorded verdicts. Values are replaced and never changed.
+
+    `requests` is how many were ever counted of a site.
+    """
+
+    slots: Slots = field(default_factory=dict)
+    totals: dict[Stratum, Tally] = field(default_factory=dict)
+    last: dict[tuple[str, Source], float] = field(default_factory=dict)
+    counters: dict[CounterKey, float] = field(default_factory=dict)
+    timings: dict[CounterKey, Timings] = field(default_factory=dict)
+    runs: dict[RunKey, StoredRun] = field(default_factory=dict)
+    states: dict[str, Verdict] = field(default_factory=dict)
+    requests: dict[str, int] = field(init=False, default_factory=dict)
+    generation: int = 0
+    at: float | None = None
+
+    def __post_init__(self) -> None:
+        for (site, _, _), tally in self.totals.items():
+            self.requests[site] = self.requests.get(site, 0) + tally.requests
+
+    def drop(self, gone: Iterable[SlotKey]) -> None:
+        """Forget slots that have moved into hours."""
+        for site, route, source, start in gone:
+            self.slots.get(site, {}).pop((route, source, start), None)
+
+    def take(self, changed: Contents) -> None:
+        """Replace what has changed."""
+        for site, slots in changed.slots.items():
+            self.slots.setdefault(site, {}).update(slots)
+        for key, tally in changed.totals.items():
+            before = self.totals.get(key)
+            self.requests[key[0]] = (
+                self.requests.get(key[0], 0) + tally.requests - (before.requests if before is not None else 0)
+            )
+            self.totals[key] = tally
+        self.last.update(changed.last)
+        self.counters.update(changed.counters)
+        self.timings.update(changed.timings)
+        self.runs.update(changed.runs)
+        self.states.update(changed.states)
+        self.at = changed.at
+
+
+def changed_by(contents: Contents, batch: Batch, *, now: float, width: float) -> Contents:
+    """The new values of all that a batch changes; its slots are `width` seconds wide."""
+    changed = Contents(runs=batch.runs, states=batch.states, at=now)
+    for (site, route, source, start), tally in batch.slots.items():
+        before = contents.slots.get(site, {}).get((route, source, start))
+        changed.slots.setdefault(site, {})[route, source, start] = Slot(
+            site=site,
+            route=route,
+            source=source,
+            start=start,
+            seconds=width if before is None else max(width, before.seconds),
+            tally=tally if before is None else merged((before.tally, tally)),
+        )
+        stratum = (site, route, source)
+        if stratum not in changed.totals:
+            changed.totals[stratum] = merged((contents.totals.get(stratum, Tally()),))
+        changed.totals[stratum].merge(tally)
+    for counter, amount in batch.counters.items():
+        changed.counters[counter] = contents.counters.get(counter, 0.0) + amount
+    for counter, timings in batch.timings.items():
+        changed.timings[counter] = contents.timings.get(counter, Timings()).plus(timings)
+    for seen, at in batch.last.items():
+        known = contents.last.get(seen, at)
+        changed.last[seen] = max(at, known) if known <= now + CLOCK_SLACK else at
+    return changed

@@ -1,0 +1,97 @@
+"""Import: windows from before the first day, also while an exporter writes the same file."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Iterator
+from contextlib import closing
+from pathlib import Path
+
+from crawlhealth.config import HistorySettings
+from crawlhealth.history import rollup, rows
+from crawlhealth.history.batch import HOUR
+from crawlhealth.history.database import HistoryError, open_undamaged, transaction
+from crawlhealth.outcome import Source
+from crawlhealth.tally import Slot, Tally, pack, unpack
+
+DAYS_AT_ONCE = 100
+"""Sites' days written in one transaction, so that a running exporter never waits long."""
+
+
+def import_windows(path: Path, settings: HistorySettings, slots: Iterable[Slot], *, now: float) -> int:
+    """Bring slots into the history at `path`, each in place of what was there; how many were taken.
+
+    Replaced are rows of the same site, route, source and start. An hour replaces finer rows within it; finer rows
+    replace the hour they lie in, and when they are older than `keep_minutes` they are summed to it, so that all of an
+    hour's minutes belong into one import. No counter moves. `slots` must be aligned to their width, which is at most
+    an hour, and not older than `keep_hours`. A running exporter notices at its next commit or evaluation. Raises
+    HistoryError; what was written by then stays, and the import may be made again.
+    """
+    try:
+        with closing(open_undamaged(path, now=now)) as connection:
+            taken = _gather(connection, slots, oldest=now - settings.keep_hours.total_seconds())
+            fine_from = (now - settings.keep_minutes.total_seconds()) // HOUR * HOUR
+            days = connection.execute("SELECT DISTINCT site, day FROM incoming ORDER BY site, day").fetchall()
+            for first in range(0, len(days), DAYS_AT_ONCE):
+                with transaction(connection):
+                    for site, day in days[first : first + DAYS_AT_ONCE]:
+                        _replace(connection, site, day, fine_from)
+                    connection.execute("UPDATE meta SET value = value + 1 WHERE name = 'generation'")
+            return taken
+    except (sqlite3.Error, ValueError) as error:
+        raise HistoryError(f"cannot import into the history {path}: {error}") from error
+
+
+def _gather(connection: sqlite3.Connection, slots: Iterable[Slot], *, oldest: float) -> int:
+    """Put the slots, in any order, where they can be read by site and day; a later one replaces its like."""
+    taken = 0
+
+    def counted() -> Iterator[tuple[object, ...]]:
+        nonlocal taken
+        for slot in slots:
+            if slot.start < oldest:
+                raise ValueError(f"a window of {slot.site} is older than what is kept")
+            taken += 1
+            day = slot.start // rollup.DAY * rollup.DAY
+            yield slot.site, day, slot.route, slot.source.value, slot.start, slot.seconds, pack(slot.tally)
+
+    connection.execute(
+        "CREATE TEMP TABLE incoming (site TEXT, day REAL, route TEXT, source TEXT, start REAL, seconds REAL,"
+        " tally BLOB, PRIMARY KEY (site, day, route, source, start, seconds)) WITHOUT ROWID"
+    )
+    with transaction(connection, "BEGIN"):
+        connection.executemany("INSERT OR REPLACE INTO incoming VALUES (?, ?, ?, ?, ?, ?, ?)", counted())
+    return taken
+
+
+def _replace(connection: sqlite3.Connection, site: str, day: float, fine_from: float) -> None:
+    """Put one site's day of incoming slots in place of what is there."""
+    packed = rollup.read_day(connection, site, day)
+    hours: dict[tuple[str, Source, float], Tally] = {}
+    summed: dict[tuple[str, Source, float], Tally] = {}
+    fine: list[Slot] = []
+    for slot in _incoming(connection, site, day):
+        key = (slot.route, slot.source, slot.start // HOUR * HOUR)
+        if slot.seconds >= HOUR:
+            hours[key] = slot.tally
+        elif slot.start < fine_from:
+            summed.setdefault(key, Tally()).merge(slot.tally)
+        else:
+            fine.append(slot)
+    for key, tally in (hours | summed).items():
+        packed.hours[key] = tally
+        connection.execute(
+            "DELETE FROM minutes WHERE start >= ? AND start < ? AND site = ? AND route = ? AND source = ?",
+            (key[2], key[2] + HOUR, site, key[0], key[1].value),
+        )
+    for slot in fine:
+        packed.hours.pop((slot.route, slot.source, slot.start // HOUR * HOUR), None)
+    rows.put_slots(connection, fine)
+    rollup.put_day(connection, site, day, packed)
+
+
+def _incoming(connection: sqlite3.Connection, site: str, day: float) -> Iterator[Slot]:
+    for route, source, start, seconds, tally in connection.execute(
+        "SELECT route, source, start, seconds, tally FROM incoming WHERE site = ? AND day = ?", (site, day)
+    ):
+        yield Slot(site=site, route=route, source=Source(source), start=start, seconds=seconds, tally=unpack(tally))

@@ -1,0 +1,127 @@
+"""Roll-up: fine slots move into hours packed by site and day, old hours into days, and what is too old goes.
+
+Every datum stands in exactly one place: a move and its deletion are one transaction, and an hour that exists is added
+to, so that a move cut off anywhere can be made again.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+import msgspec
+
+from crawlhealth.history.batch import HOUR, SlotKey
+from crawlhealth.outcome import Source
+from crawlhealth.tally import Slot, Tally, pack, unpack
+
+DAY = 86400.0
+KEEP_DAYS = 730 * DAY
+"""How long whole days are kept after their hours."""
+
+Hours = dict[tuple[str, Source, float], Tally]
+"""The hours of one site and day: sums by route, source and start."""
+
+
+@dataclass(slots=True, kw_only=True)
+class PackedDay:
+    """One site's day: sums `step` seconds wide, hours or, when it is old, the whole day."""
+
+    step: float = HOUR
+    hours: Hours = field(default_factory=dict)
+
+    def key(self, start: float) -> float:
+        """The start of the sum that a time belongs to."""
+        return start // self.step * self.step
+
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(list[tuple[str, Source, float, bytes]]).decode
+
+
+def move_minutes(connection: sqlite3.Connection, *, before: float, limit: int) -> list[SlotKey]:
+    """Move up to `limit` fine slots that began before `before` into the hours; the keys of those moved."""
+    rows = connection.execute(
+        "SELECT site, route, source, start, tally FROM minutes WHERE start < ? ORDER BY start LIMIT ?", (before, limit)
+    ).fetchall()
+    hours: dict[tuple[str, float], list[tuple[str, Source, float, Tally]]] = defaultdict(list)
+    keys: list[SlotKey] = []
+    for site, route, word, start, blob in rows:
+        source = Source(word)
+        keys.append((site, route, source, start))
+        hours[site, start // DAY * DAY].append((route, source, start // HOUR * HOUR, unpack(blob)))
+    for (site, start), parts in hours.items():
+        day = read_day(connection, site, start)
+        for route, source, hour, tally in parts:
+            day.hours.setdefault((route, source, day.key(hour)), Tally()).merge(tally)
+        put_day(connection, site, start, day)
+    connection.executemany(
+        "DELETE FROM minutes WHERE site = ? AND route = ? AND source = ? AND start = ?",
+        ((site, route, source.value, start) for site, route, source, start in keys),
+    )
+    return keys
+
+
+def read_day(connection: sqlite3.Connection, site: str, start: float) -> PackedDay:
+    """The hours of one site and day; empty when there are none."""
+    row = connection.execute("SELECT step, strata FROM days WHERE site = ? AND day = ?", (site, int(start))).fetchone()
+    return PackedDay(step=float(row[0]), hours=_unpacked(row[1])) if row else PackedDay()
+
+
+def put_day(connection: sqlite3.Connection, site: str, start: float, day: PackedDay) -> None:
+    """Write the hours of one site and day in place of what was there."""
+    connection.execute(
+        "INSERT OR REPLACE INTO days (site, day, step, strata) VALUES (?, ?, ?, ?)",
+        (site, int(start), int(day.step), _packed(day.hours)),
+    )
+
+
+def read_hours(connection: sqlite3.Connection, site: str, since: float) -> Iterable[Slot]:
+    """The hours of one site that begin at `since` or later. Raises ValueError where they cannot be read."""
+    rows = connection.execute(
+        "SELECT strata FROM days WHERE site = ? AND day >= ? AND step = ?",
+        (site, int(since // DAY * DAY), int(HOUR)),
+    ).fetchall()
+    for (strata,) in rows:
+        for (route, source, start), tally in _unpacked(strata).items():
+            if start >= since:
+                yield Slot(site=site, route=route, source=source, start=start, seconds=HOUR, tally=tally)
+
+
+def fold_days(connection: sqlite3.Connection, *, before: float, limit: int) -> int:
+    """Sum the hours of up to `limit` days before `before` to one entry a route and source; how many days."""
+    rows = connection.execute(
+        "SELECT site, day, strata FROM days WHERE step = ? AND day + ? <= ? LIMIT ?",
+        (int(HOUR), int(DAY), before, limit),
+    ).fetchall()
+    for site, day, strata in rows:
+        total: Hours = {}
+        for (route, source, _), tally in _unpacked(strata).items():
+            total.setdefault((route, source, float(day)), Tally()).merge(tally)
+        connection.execute(
+            "UPDATE days SET step = ?, strata = ? WHERE site = ? AND day = ?", (int(DAY), _packed(total), site, day)
+        )
+    return len(rows)
+
+
+def prune(connection: sqlite3.Connection, *, days_before: float, verdicts_before: float, limit: int) -> int:
+    """Delete up to `limit` days and as many verdicts that are too old; how many in all."""
+    days = connection.execute(
+        "DELETE FROM days WHERE rowid IN (SELECT rowid FROM days WHERE step = ? AND day < ? LIMIT ?)",
+        (int(DAY), days_before, limit),
+    )
+    verdicts = connection.execute(
+        "DELETE FROM verdicts WHERE rowid IN (SELECT rowid FROM verdicts WHERE at < ? LIMIT ?)",
+        (verdicts_before, limit),
+    )
+    return days.rowcount + verdicts.rowcount
+
+
+def _packed(hours: Mapping[tuple[str, Source, float], Tally]) -> bytes:
+    return _encode([(route, source, start, pack(tally)) for (route, source, start), tally in sorted(hours.items())])
+
+
+def _unpacked(strata: bytes) -> Hours:
+    return {(route, source, start): unpack(tally) for route, source, start, tally in _decode(strata)}

@@ -1,0 +1,284 @@
+"""The history of one running exporter: takes what is seen, commits it, and gives readers what is on disk."""
+
+from __future__ import annotations
+
+import logging
+import math
+import sqlite3
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from typing import IO
+
+from crawlhealth import stats
+from crawlhealth.config import HistorySettings
+from crawlhealth.evaluate import SiteRecord
+from crawlhealth.history import rollup, rows
+from crawlhealth.history.batch import HOUR, Batch
+from crawlhealth.history.committed import SIZES_KEPT, Committed, StoredRun, Timings
+from crawlhealth.history.contents import Contents, changed_by
+from crawlhealth.history.database import HistoryError, connect, locked, open_database, size_on_disk, transaction
+from crawlhealth.history.housekeeping import Housekeeping
+from crawlhealth.metrics import REASONS, MetricSpec
+from crawlhealth.model import CanaryRun, Observation, Verdict
+from crawlhealth.outcome import Reason
+from crawlhealth.tally import Slot, Tally
+
+log = logging.getLogger(__name__)
+
+RECORD_SPAN = rollup.DAY
+"""How far back a record reaches unless told otherwise."""
+BASELINE_SPAN = 16 * rollup.DAY
+"""How far back the hours of a record reach unless told otherwise."""
+
+
+class History:
+    """Everything seen, in memory until `commit`, then on disk. All methods may be called from any thread.
+
+    Times are unix seconds. Readers see only what is on disk.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        settings: HistorySettings,
+        *,
+        lock: IO[bytes],
+        writer: sqlite3.Connection,
+        reader: sqlite3.Connection,
+        contents: Contents,
+    ) -> None:
+        self._path = path
+        self._settings = settings
+        self._file_lock = lock
+        self._writer = writer
+        self._reader = reader
+        self._contents = contents
+        self._pending = Batch()
+        self._runs = dict(contents.runs)
+        self._states = dict(contents.states)
+        self._failures = 0
+        self._failing = False
+        self._keeping = Housekeeping(settings)
+        self._lock = threading.Lock()  # what is pending, and what of it is published
+        self._commit_lock = threading.Lock()  # one commit at a time
+        self._layout_lock = threading.Lock()  # while rows move to hours, so that no record sees them twice or never
+        self._reader_lock = threading.Lock()
+
+    @classmethod
+    def open(cls, path: Path, settings: HistorySettings, *, now: float) -> History:
+        """The history at `path`, begun when there is none, for this process alone.
+
+        A file that cannot be read is set aside with a message in the log. Raises HistoryError when another exporter
+        uses it, when its schema is newer than this version knows, or when it cannot be opened.
+        """
+        with ExitStack() as undo:
+            lock = undo.enter_context(locked(path))
+            writer, contents = open_database(path, now=now, load=rows.load)
+            undo.callback(writer.close)
+            try:
+                reader = connect(path)
+            except sqlite3.Error as error:
+                raise HistoryError(f"cannot open the history {path}: {error}") from error
+            undo.pop_all()
+            return cls(path, settings, lock=lock, writer=writer, reader=reader, contents=contents)
+
+    def close(self) -> None:
+        """Close the file; what was not committed is lost."""
+        with self._commit_lock, self._reader_lock:
+            self._reader.close()
+            self._writer.close()
+            self._file_lock.close()
+
+    def add(self, observation: Observation) -> None:
+        """Take one observation, into the slot of its time, and count its reason unless it was simply served."""
+        width = self._settings.resolution.total_seconds()
+        start = math.floor(observation.at / width) * width
+        key = (observation.site, observation.route, observation.source, start)
+        seen = (observation.site, observation.source)
+        with self._lock:
+            pending = self._pending
+            pending.slots.setdefault(key, Tally()).add(observation)
+            pending.last[seen] = max(observation.at, pending.last.get(seen, observation.at))
+            if observation.reason is not Reason.SERVED:
+                labels = (observation.site, observation.source.value, observation.reason.value)
+                pending.increase((REASONS.name, labels), observation.count)
+
+    def count(self, spec: MetricSpec, labels: tuple[str, ...], amount: float = 1) -> None:
+        """Increase one series of a counter."""
+        with self._lock:
+            self._pending.increase((spec.name, labels), amount)
+
+    def observe(self, spec: MetricSpec, labels: tuple[str, ...], seconds: float) -> None:
+        """Take one value of a histogram of seconds."""
+        one = Timings(counts={stats.bucket(seconds): 1}, total=seconds)
+        key = (spec.name, labels)
+        with self._lock:
+            timings = self._pending.timings
+            timings[key] = timings[key].plus(one) if key in timings else one
+
+    def put_run(self, run: CanaryRun) -> None:
+        """Take the latest run of a canary and route."""
+        key = (run.site, run.canary, run.route)
+        with self._lock:
+            self._runs[key] = self._pending.runs[key] = StoredRun.after(self._runs.get(key), run)
+
+    def put_verdict(self, verdict: Verdict) -> None:
+        """Take the latest verdict on a site; it is recorded for good when the band changed or an hour began."""
+        with self._lock:
+            before = self._states.get(verdict.site)
+            self._states[verdict.site] = self._pending.states[verdict.site] = verdict
+            if before is None or before.band is not verdict.band or before.at // HOUR != verdict.at // HOUR:
+                self._pending.verdicts[verdict.site, verdict.at] = verdict
+
+    def commit(self, now: float) -> bool:
+        """Bring everything taken so far to disk in one transaction, then show it to readers.
+
+        False when that failed: everything is kept and tried again with the next commit, and the failure is counted.
+        """
+        with self._commit_lock:
+            with self._lock:
+                batch, self._pending = self._pending, Batch()
+            try:
+                self._write(batch, now)
+            except (sqlite3.Error, ValueError) as error:
+                with self._lock:
+                    batch.absorb(self._pending)
+                    self._pending = batch
+                    self._failures += 1
+                if not self._failing:
+                    log.error("cannot write the history %s: %s; trying again with every commit", self._path, error)
+                self._failing = True
+                return False
+            if self._failing:
+                log.info("the history %s can be written again", self._path)
+            self._failing = False
+            self._keep_house(now)
+            return True
+
+    def _write(self, batch: Batch, now: float) -> None:
+        if not batch:
+            with self._lock:
+                self._contents.at = now
+            return
+        with transaction(self._writer):
+            self._reload()
+            width = self._settings.resolution.total_seconds()
+            changed = changed_by(self._contents, batch, now=now, width=width)
+            rows.put_contents(self._writer, changed, batch.verdicts.values(), now)
+        with self._lock:
+            self._contents.take(changed)
+
+    def _keep_house(self, now: float) -> None:
+        """Roll up and prune one step. A failure costs nothing but time: the rows stay where they are."""
+        if not self._keeping.due(now):
+            return
+        with self._layout_lock:
+            try:
+                with transaction(self._writer):
+                    self._reload()
+                    moved = self._keeping.work(self._writer, now)
+            except (sqlite3.Error, ValueError) as error:
+                log.error("cannot roll up the history %s: %s", self._path, error)
+                return
+            with self._lock:
+                self._contents.drop(moved)
+
+    def refresh(self) -> bool:
+        """Notice rows that another process has imported; True when there were some."""
+        with self._reader_lock:
+            current = rows.generation(self._reader)
+        if current == self._contents.generation:
+            return False
+        with self._commit_lock:
+            return self._reload()
+
+    def _reload(self) -> bool:
+        """Read the fine slots anew when their generation on disk is another."""
+        current = rows.generation(self._writer)
+        if current == self._contents.generation:
+            return False
+        slots = rows.load_slots(self._writer)
+        with self._lock:
+            self._contents.slots = slots
+            self._contents.generation = current
+        return True
+
+    def record(
+        self, site: str, now: float, *, span: float = RECORD_SPAN, baseline_span: float = BASELINE_SPAN
+    ) -> SiteRecord:
+        """What is on disk of one site: slots of the last `span` seconds, hours of the last `baseline_span`.
+
+        Iterating the hours reads the disk, and raises HistoryError where that fails, as does this.
+        """
+        with self._layout_lock:
+            hours = self._read_hours(site, now - span)
+            with self._lock:
+                contents = self._contents
+                fine = [slot for slot in contents.slots.get(site, {}).values() if slot.start >= now - span]
+                return SiteRecord(
+                    site=site,
+                    slots=(*hours, *fine),
+                    hours=_Hours(self, site, now - baseline_span),
+                    requests=contents.requests.get(site, 0),
+                    generation=contents.generation,
+                )
+
+    def hours(self, site: str, since: float) -> tuple[Slot, ...]:
+        """All of a site on disk that began at `since` or later: whole hours, then the fine slots not yet rolled up."""
+        with self._layout_lock:
+            hours = self._read_hours(site, since)
+            with self._lock:
+                fine = [slot for slot in self._contents.slots.get(site, {}).values() if slot.start >= since]
+        return (*hours, *fine)
+
+    def verdicts(self, site: str, since: float) -> tuple[Verdict, ...]:
+        """The recorded verdicts on a site from `since` on, oldest first: every change of band, and one an hour."""
+        with self._reader_lock:
+            return tuple(rows.read_verdicts(self._reader, site, since))
+
+    def committed(self) -> Committed:
+        """Everything on disk that /metrics shows, at one moment."""
+        with self._lock:
+            contents = self._contents
+            return Committed(
+                totals=dict(contents.totals),
+                last=dict(contents.last),
+                counters=dict(contents.counters),
+                timings=dict(contents.timings),
+                runs=dict(contents.runs),
+                at=contents.at,
+                failures=self._failures,
+                size=size_on_disk(self._path),
+            )
+
+    def states(self) -> Mapping[str, Verdict]:
+        """The latest verdict on every site that is on disk."""
+        with self._lock:
+            return dict(self._contents.states)
+
+    def sizes(self) -> Mapping[tuple[str, str], tuple[int, ...]]:
+        """The sizes of the last pages served, by site and canary, all its routes together."""
+        sizes: dict[tuple[str, str], tuple[int, ...]] = {}
+        with self._lock:
+            for (site, canary, _), stored in self._contents.runs.items():
+                sizes[site, canary] = (sizes.get((site, canary), ()) + stored.sizes)[-SIZES_KEPT:]
+        return sizes
+
+    def _read_hours(self, site: str, since: float) -> tuple[Slot, ...]:
+        try:
+            with self._reader_lock:
+                return tuple(rollup.read_hours(self._reader, site, since))
+        except (sqlite3.Error, ValueError) as error:
+            raise HistoryError(f"cannot read the hours of {site} from {self._path}: {error}") from error
+
+
+class _Hours:
+    """The slots of one site since a time, read when iterated."""
+
+    def __init__(self, history: History, site: str, since: float) -> None:
+        self._history, self._site, self._since = history, site, since
+
+    def __iter__(self) -> Iterator[Slot]:
+        return iter(self._history.hours(self._site, self._since))

@@ -9,32 +9,15 @@ from pathlib import Path
 from typing import Literal
 
 from crawlhealth.checks import ValueSpec
+from crawlhealth.hosts import HostIndex
+from crawlhealth.secret import Secret as Secret  # noqa: PLC0414 - exported again, for those who use a configuration
 
 DIRECT = "direct"
 """The route that always exists: no proxy."""
+DEFAULT_LISTEN = "127.0.0.1:9877"
+DEFAULT_EVERY = timedelta(minutes=5)
+DEFAULT_TIMEOUT = timedelta(seconds=20)
 DEFAULT_USER_AGENT = "crawlhealth/0.1 (canary; +https://crawlhealth.invalid/about)"
-
-
-class Secret:
-    """A value that shows itself only when asked: never in a repr, a log or an error."""
-
-    __slots__ = ("_value",)
-
-    def __init__(self, value: str) -> None:
-        self._value = value
-
-    def reveal(self) -> str:
-        """The value itself."""
-        return self._value
-
-    def __repr__(self) -> str:
-        return "Secret('…')"
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Secret) and other._value == self._value
-
-    def __hash__(self) -> int:
-        return hash(self._value)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,13 +44,17 @@ class Site:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Canary:
-    """A page whose right answer we know, fetched on a timer through each of its routes."""
+    """A page whose right answer we know, fetched on a timer through each of its routes.
+
+    `timeouts` has the routes whose own timeout counts: those of a canary that was given none itself.
+    """
 
     name: str
     site: str
     url: str
-    every: timedelta = timedelta(minutes=5)
-    timeout: timedelta = timedelta(seconds=20)
+    every: timedelta = DEFAULT_EVERY
+    timeout: timedelta = DEFAULT_TIMEOUT
+    timeouts: Mapping[str, timedelta] = field(default_factory=dict)
     routes: tuple[str, ...] = (DIRECT,)
     method: Literal["GET", "POST", "HEAD"] = "GET"
     headers: Mapping[str, str | Secret] = field(default_factory=dict)
@@ -75,6 +62,10 @@ class Canary:
     body: str | None = None
     page_type: str = ""
     expect: tuple[ValueSpec, ...] = ()
+
+    def timeout_on(self, route: str) -> timedelta:
+        """How long a fetch through a route may take in all."""
+        return self.timeouts.get(route, self.timeout)
 
     @property
     def same_on(self) -> frozenset[str]:
@@ -184,7 +175,7 @@ class Config:
     """One whole, valid configuration. `files` are all files it was read from."""
 
     data_dir: Path = Path("data")
-    listen: str = "127.0.0.1:9877"
+    listen: str = DEFAULT_LISTEN
     routes: Mapping[str, Route] = field(default_factory=lambda: {DIRECT: Route(name=DIRECT)})
     sites: Mapping[str, Site] = field(default_factory=dict)
     canaries: tuple[Canary, ...] = ()
@@ -193,3 +184,8 @@ class Config:
     history: HistorySettings = field(default_factory=HistorySettings)
     push: PushSettings = field(default_factory=PushSettings)
     files: tuple[Path, ...] = ()
+
+
+def host_site(sites: Mapping[str, Site], host: str, port: int | None = None) -> str | None:
+    """The name of the site that a host (and port, the scheme's own if none was written) belongs to, None if none."""
+    return HostIndex({name: site.hosts for name, site in sites.items()}).site(host, port)

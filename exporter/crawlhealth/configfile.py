@@ -1,0 +1,167 @@
+"""`crawlhealth.yml` and its canary files to one Config, or every problem in them at once."""
+
+from __future__ import annotations
+
+import glob
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from crawlhealth.binding import Binder
+from crawlhealth.canaryfile import CanaryFile, Surroundings
+from crawlhealth.config import (
+    DEFAULT_LISTEN,
+    DIRECT,
+    Canary,
+    Config,
+    Fetching,
+    HistorySettings,
+    PushSettings,
+    Route,
+    ScoreSettings,
+    Site,
+)
+from crawlhealth.configrules import (
+    check_data_dir,
+    check_fetch,
+    check_history,
+    check_listen,
+    check_routes,
+    check_score,
+    check_sites,
+)
+from crawlhealth.hosts import HostIndex
+from crawlhealth.yamlfile import Document, Problem
+from crawlhealth.yamltree import Entries, quoted
+
+MAX_FILES: Final = 10_000
+_USER_INFO: Final = re.compile(r"(//)[^/@\s]*@")
+
+
+class ConfigError(Exception):
+    """A configuration that cannot be used. `problems` has all of them, by file and line."""
+
+    def __init__(self, problems: Iterable[Problem]) -> None:
+        self.problems = tuple(sorted(problems))
+        super().__init__("\n".join(map(str, self.problems)))
+
+    def render(self) -> str:
+        """Every problem with its line and a caret under the column; lines that may hold a secret are not shown."""
+        said = []
+        for problem in self.problems:
+            said.append(str(problem))
+            source = _USER_INFO.sub(lambda match: match.group(1) + "*" * (len(match.group()) - 3) + "@", problem.source)
+            if source.strip():
+                gutter = f"{problem.line:>5} | "
+                lead = "".join("\t" if character == "\t" else " " for character in source[: problem.column - 1])
+                said += [gutter + source, " " * (len(gutter) - 2) + "| " + lead + "^"]
+        return "\n".join(said)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Written:
+    """The configuration file as written; everything may be left out."""
+
+    data_dir: Path | None = None
+    listen: str = DEFAULT_LISTEN
+    routes: Mapping[str, Route] = field(default_factory=dict)
+    sites: Mapping[str, Site] = field(default_factory=dict)
+    canaries: tuple[str, ...] = ()
+    score: ScoreSettings = field(default_factory=ScoreSettings)
+    fetch: Fetching = field(default_factory=Fetching)
+    history: HistorySettings = field(default_factory=HistorySettings)
+    push: PushSettings = field(default_factory=PushSettings)
+
+
+def load(path: Path, *, environ: Mapping[str, str]) -> Config:
+    """The configuration at `path` with all canary files it names.
+
+    Relative paths start at the file's folder. Raises ConfigError with every problem found; nothing else.
+    """
+    document = Document.read(path)
+    if document.root is None:
+        raise ConfigError(document.problems)
+    binder = Binder(document, environ=environ)
+    written = binder.record(document.root, _Written)
+    if written is None:
+        raise ConfigError(document.problems)
+    routes = {DIRECT: Route(name=DIRECT), **written.routes}
+    known = dict.fromkeys((*routes, *_names(document, "routes")))
+    data_dir = written.data_dir or path.parent / "data"
+    check_routes(document, routes)
+    check_sites(document, written.sites, known)
+    check_score(document, written.score)
+    check_history(document, written.history, written.score)
+    check_fetch(document, written.fetch)
+    check_listen(document, written.listen)
+    check_data_dir(document, data_dir)
+    around = Surroundings(
+        names=frozenset(_names(document, "sites")),
+        sites=written.sites,
+        hosts=HostIndex({name: site.hosts for name, site in written.sites.items()}),
+        routes={**{name: Route(name=name) for name in known}, **routes},
+    )
+    readers = [CanaryFile(Document.read(file), around, environ=environ) for file in _canary_files(document, written)]
+    canaries = _unique(readers)
+    problems = [*document.problems, *(problem for reader in readers for problem in reader.document.problems)]
+    if problems:
+        raise ConfigError(problems)
+    secrets = [*binder.files, *(file for reader in readers for file in reader.binder.files)]
+    files = dict.fromkeys((path, *(reader.document.file for reader in readers), *secrets))
+    return Config(
+        data_dir=data_dir,
+        listen=written.listen,
+        routes=routes,
+        sites=written.sites,
+        canaries=canaries,
+        score=written.score,
+        fetch=written.fetch,
+        history=written.history,
+        push=written.push,
+        files=tuple(files),
+    )
+
+
+def _names(document: Document, key: str) -> tuple[str, ...]:
+    """The names written under a key, also of what could not be read: it is there, only broken."""
+    node = document.find((key,))
+    return tuple(node.entries) if document.has(key) and isinstance(node, Entries) else ()
+
+
+def _canary_files(document: Document, written: _Written) -> tuple[Path, ...]:
+    """The files that the patterns under `canaries` match, each once, in order; never the configuration itself."""
+    found: dict[Path, None] = {}
+    folder, own = document.file.parent, document.file.resolve()
+    for number, pattern in enumerate(written.canaries):
+        matches = sorted(glob.glob(pattern, root_dir=folder, recursive=True)) if pattern else []
+        files = [folder / match for match in matches]
+        files = [file for file in files if file.resolve() != own]
+        if not files:
+            message = f"{quoted(pattern)} matches no file under {folder}: mend the pattern, or leave it out"
+            document.report(("canaries", number), message)
+        found.update(dict.fromkeys(files))
+        if len(found) > MAX_FILES:
+            document.report(("canaries", number), f"matches more than {MAX_FILES} files: narrow the pattern")
+            return ()
+    return tuple(found)
+
+
+def _unique(readers: Iterable[CanaryFile]) -> tuple[Canary, ...]:
+    """All canaries; a name that a site has twice is a problem of the later one."""
+    first: dict[tuple[str, str], str] = {}
+    canaries = []
+    for reader in readers:
+        document = reader.document
+        for number, canary in reader.read():
+            steps = ("canaries", number, "name")
+            place = f"{document.file}:{document.find(steps).line}"
+            before = first.setdefault((canary.site, canary.name), place)
+            if before != place and canary.name and canary.site:
+                message = (
+                    f"the site {quoted(canary.site)} has a canary {quoted(canary.name)} already ({before}): rename one"
+                )
+                document.report(steps, message)
+            canaries.append(canary)
+    return tuple(canaries)

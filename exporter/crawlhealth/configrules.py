@@ -1,0 +1,206 @@
+"""What must hold inside `crawlhealth.yml` beyond the types: one function a section, each noting every problem."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from datetime import timedelta
+from pathlib import Path
+from typing import Final
+from urllib.parse import urlsplit
+
+from crawlhealth import hosts, quantities
+from crawlhealth.binding import nearest
+from crawlhealth.config import DIRECT, Fetching, HistorySettings, Route, ScoreSettings, Secret, Site
+from crawlhealth.yamlfile import Document, Steps
+from crawlhealth.yamltree import quoted
+
+PROXY_SCHEMES: Final = ("http", "https", "socks5", "socks5h")
+_HEADER: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,100}")
+_COOKIE_VALUE: Final = re.compile(r"[^\x00-\x20;,\"\\\x7f]*")
+_NAME: Final = re.compile(r"[^\s/\x00-\x1f\x7f](?:[^/\x00-\x1f\x7f]{0,98}[^\s/\x00-\x1f\x7f])?")
+
+
+def check_name(document: Document, name: str, steps: Steps, *, key: bool = True) -> None:
+    """Names are labels and parts of addresses: short, on one line, without a slash."""
+    if not _NAME.fullmatch(name):
+        message = "a name has 1 to 100 characters, no slash and no blanks around it: write another"
+        document.report(steps, message, key=key)
+
+
+def check_headers(document: Document, headers: Mapping[str, str | Secret], steps: Steps) -> None:
+    """Names and values that can be sent, and nothing that could start another header."""
+    for name, value in headers.items():
+        text = value.reveal() if isinstance(value, Secret) else value
+        if not _HEADER.fullmatch(name):
+            document.report((*steps, name), "is not a header name: write it as in Accept-Language", key=True)
+        elif name.lower() in ("host", "content-length", "transfer-encoding", "connection"):
+            document.report((*steps, name), "is set by the fetch itself: leave it out", key=True)
+        if not text.isprintable() or not text.isascii():
+            document.report((*steps, name), "has a character that a header cannot carry: write plain ASCII on one line")
+
+
+def check_cookies(document: Document, cookies: Mapping[str, str | Secret], steps: Steps) -> None:
+    """Names and values that stay one cookie each."""
+    for name, value in cookies.items():
+        text = value.reveal() if isinstance(value, Secret) else value
+        if not _HEADER.fullmatch(name):
+            document.report((*steps, name), "is not a cookie name: write letters, digits, - and _", key=True)
+        if not text.isascii() or not _COOKIE_VALUE.fullmatch(text):
+            document.report((*steps, name), "has a character that a cookie cannot carry: percent-encode it")
+
+
+def check_routes(document: Document, routes: Mapping[str, Route]) -> None:
+    """Every proxy is one that can be used, and `direct` is what it says."""
+    for name, route in routes.items():
+        steps = ("routes", name)
+        check_name(document, name, steps)
+        check_headers(document, route.headers, (*steps, "headers"))
+        if route.timeout is not None and route.timeout <= timedelta(0):
+            document.report((*steps, "timeout"), "must be more than 0: write for instance 20s")
+        if route.proxy is None:
+            continue
+        if name == DIRECT:
+            document.report((*steps, "proxy"), "direct is the route without a proxy: give this one another name")
+        problem = _proxy_problem(route.proxy.reveal())
+        if problem is not None:
+            document.report((*steps, "proxy"), problem, secret=True)
+
+
+def _proxy_problem(url: str) -> str | None:
+    """What is wrong with a proxy URL. The answer never repeats it: it may hold a password."""
+    example = "write for instance socks5h://host:1080"
+    try:
+        parts = urlsplit(url)
+        port, host = parts.port, parts.hostname
+    except ValueError:
+        return f"is not a URL: {example}"
+    if parts.scheme not in PROXY_SCHEMES:
+        return f"needs one of the schemes {', '.join(PROXY_SCHEMES)}: {example}"
+    if not host or not url.isprintable() or " " in url:
+        return f"names no host: {example}"
+    if port is None or port == 0:
+        return f"names no port: {example}"
+    if parts.path not in ("", "/") or parts.query or parts.fragment:
+        return f"has more than host and port: {example}"
+    return None
+
+
+def check_route_names(document: Document, names: tuple[str, ...], known: Mapping[str, object], steps: Steps) -> None:
+    """A list of routes: not empty, each known, each once."""
+    if not names:
+        document.report(steps, "names no route: write [direct], or leave the key out")
+    for number, name in enumerate(names):
+        if name not in known:
+            document.report((*steps, number), f"there is no route {quoted(name)}: {nearest(name, known)}")
+        elif name in names[:number]:
+            document.report((*steps, number), f"the route {quoted(name)} stands twice: keep one")
+
+
+def check_sites(document: Document, sites: Mapping[str, Site], routes: Mapping[str, object]) -> None:
+    """Every site has hosts of its own, routes that exist and limits that let it run."""
+    index = hosts.HostIndex({name: site.hosts for name, site in sites.items()})
+    for name, site in sites.items():
+        steps = ("sites", name)
+        check_name(document, name, steps)
+        if not site.hosts and document.sound(*steps, "hosts"):
+            document.report((*steps, "hosts"), "names no host: write for instance [books.toscrape.com]")
+        for number, written in enumerate(site.hosts):
+            try:
+                others = sorted(set(index.clashes(name, hosts.parse(written))))
+            except ValueError as error:
+                document.report((*steps, "hosts", number), f"{quoted(written)} {error}")
+                continue
+            if others:
+                also = " and ".join(map(quoted, others[:3]))
+                document.report((*steps, "hosts", number), f"also belongs to the site {also}: a host has one site")
+        check_route_names(document, site.routes, routes, (*steps, "routes"))
+        for status in sorted(site.refusal_status):
+            if not 300 <= status <= 599:
+                document.report((*steps, "refusal_status"), f"{status} is no refusal: write statuses from 300 to 599")
+        if site.max_concurrency < 1:
+            document.report((*steps, "max_concurrency"), "must be at least 1")
+
+
+def check_score(document: Document, score: ScoreSettings) -> None:
+    """Weights, bands, windows and baseline fit together."""
+    weights = {name: getattr(score.weights, name) for name in ("hard_block", "challenge", "soft_block", "latency")}
+    for name, weight in weights.items():
+        if weight < 0:
+            document.report(("score", "weights", name), "must not be negative")
+    total = sum(weights.values())
+    if document.sound("score", "weights") and abs(total - 100) > 1e-6:
+        document.report(("score", "weights"), f"the weights sum to {total:g}: make them sum to 100")
+    bands = score.bands
+    if document.sound("score", "bands") and not (
+        0 < bands.resisting <= bands.leave_resisting <= bands.degrading <= bands.leave_degrading <= 100
+    ):
+        message = "must rise from 0 to 100 in this order: resisting, leave_resisting, degrading, leave_degrading"
+        document.report(("score", "bands"), message)
+    if document.sound("score", "windows"):
+        lengths = score.windows
+        if not lengths or lengths[0] <= timedelta(0) or list(lengths) != sorted(set(lengths)):
+            document.report(("score", "windows"), "must be durations that grow: write for instance [1h, 3h, 6h, 24h]")
+    _positive(document, score.evaluate_every, "score", "evaluate_every")
+    _at_least(document, score.min_requests, 1, "score", "min_requests")
+    baseline = score.baseline
+    _at_least(document, baseline.min_requests, 1, "score", "baseline", "min_requests")
+    _at_least(document, baseline.min_blocks, 1, "score", "baseline", "min_blocks")
+    _positive(document, baseline.block, "score", "baseline", "block")
+    if document.sound("score", "baseline") and baseline.exclude_last >= baseline.length:
+        message = f"must be shorter than length ({quantities.show(baseline.length)})"
+        document.report(("score", "baseline", "exclude_last"), message)
+
+
+def check_history(document: Document, history: HistorySettings, score: ScoreSettings) -> None:
+    """What the score reads is kept long enough, in rows that fill an hour exactly."""
+    seconds = history.resolution.total_seconds()
+    if seconds < 1 or 3600 % seconds:
+        document.report(("history", "resolution"), "must fill an hour exactly: write for instance 1m, 10s or 1s")
+    _positive(document, history.commit_every, "history", "commit_every")
+    if history.keep_minutes < timedelta(hours=1) and document.sound("history", "keep_minutes"):
+        document.report(("history", "keep_minutes"), "must be at least 1h")
+    longest = max((score.baseline.length, *score.windows))
+    settled = document.sound("score") and document.sound("history", "keep_hours")
+    if settled and history.keep_hours < longest:
+        message = f"must be at least {quantities.show(longest)}, which the score reads"
+        document.report(("history", "keep_hours"), message)
+
+
+def check_fetch(document: Document, fetch: Fetching) -> None:
+    """Limits that let a page through, and a name that can be sent."""
+    _at_least(document, fetch.max_body_bytes, 1000, "fetch", "max_body_bytes")
+    _at_least(document, fetch.max_header_bytes, 1000, "fetch", "max_header_bytes")
+    _at_least(document, fetch.max_redirects, 0, "fetch", "max_redirects")
+    _at_least(document, fetch.max_concurrency, 1, "fetch", "max_concurrency")
+    _positive(document, fetch.extract_timeout, "fetch", "extract_timeout")
+    if not (fetch.user_agent.strip() and fetch.user_agent.isprintable() and fetch.user_agent.isascii()):
+        document.report(("fetch", "user_agent"), "must say who fetches, in plain ASCII on one line")
+    if fetch.ca_file is not None and not fetch.ca_file.is_file():
+        document.report(("fetch", "ca_file"), f"there is no file {quoted(str(fetch.ca_file))}")
+
+
+def check_listen(document: Document, listen: str) -> None:
+    """An address to listen on is host:port."""
+    host, colon, port = listen.rpartition(":")
+    bare = host[1:-1] if host.startswith("[") and host.endswith("]") else host
+    number = int(port) if port.isascii() and port.isdigit() and len(port) < 6 else -1
+    if not colon or not host or not 0 <= number < 65536 or (":" in host and bare == host):
+        message = "is not an address to listen on: write host:port, as in 127.0.0.1:9877 or [::1]:9877"
+        document.report(("listen",), message)
+
+
+def check_data_dir(document: Document, data_dir: Path) -> None:
+    """The folder may be new, but nothing else may stand there."""
+    if data_dir.exists() and not data_dir.is_dir():
+        document.report(("data_dir",), f"{quoted(str(data_dir))} is not a folder: name another")
+
+
+def _positive(document: Document, value: timedelta, *steps: str) -> None:
+    if value <= timedelta(0) and document.sound(*steps):
+        document.report(steps, "must be more than 0: write for instance 15s")
+
+
+def _at_least(document: Document, value: int, least: int, *steps: str) -> None:
+    if value < least and document.sound(*steps):
+        document.report(steps, f"must be at least {least}")

@@ -83,7 +83,7 @@ def test_importing_any_module_starts_nothing_and_prints_nothing() -> None:
     result = subprocess.run(
         [sys.executable, "-c", program, *modules], check=False, capture_output=True, text=True, timeout=60
     )
-    assert (result.returncode, result.stdout, result.stderr) == (0, "", "")
+    assert (result.returncode, result.stdout + result.stderr) == (0, "")
 
 
 @pytest.fixture
@@ -115,7 +115,12 @@ def pretend(programs: Path, name: str, text: str) -> None:
 def test_the_tests_name_the_programs_that_are_missing(programs: Path, tmp_path: Path) -> None:
     result = script("test", programs, tmp_path)
     assert result.returncode == 1
-    assert result.stderr.split()[-2:] == ["prometheus", "prometheus-alertmanager"]
+    assert result.stderr.splitlines()[1:] == [
+        "prometheus prometheus",
+        "promtool prometheus",
+        "alertmanager prometheus-alertmanager",
+        "amtool prometheus-alertmanager",
+    ]
 
 
 def test_a_demo_without_python_says_which_one_it_needs(programs: Path, tmp_path: Path) -> None:

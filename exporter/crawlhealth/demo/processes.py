@@ -66,12 +66,16 @@ class Patience:
 
 
 class Process:
-    """One process with its output in `<folder>/<name>.log`, as a context manager. It gets no Ctrl-C of the terminal."""
+    """One process with its output in `<folder>/<name>.log`, as a context manager. It gets no Ctrl-C of the terminal.
 
-    def __init__(self, name: str, command: Sequence[str], folder: Path) -> None:
+    It is asked to end (SIGTERM), and killed after `mercy` seconds.
+    """
+
+    def __init__(self, name: str, command: Sequence[str], folder: Path, *, mercy: float = STOP_SECONDS) -> None:
         self.name = name
         self._command = list(command)
         self._folder = folder
+        self._mercy = mercy
         self._log = folder / f"{name}.log"
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -95,7 +99,7 @@ class Process:
             return
         process.terminate()
         try:
-            process.wait(STOP_SECONDS)
+            process.wait(self._mercy)
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()

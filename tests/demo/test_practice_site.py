@@ -6,6 +6,7 @@ import http.client
 import json
 import socket
 import ssl
+import sys
 import threading
 import zlib
 from collections import Counter
@@ -21,6 +22,7 @@ from hypothesis import strategies as st
 from crawlhealth.demo.behaviour import Behaviour, Kind, Stack, of_prefix, parse
 from crawlhealth.demo.certificates import Flaw, identity
 from crawlhealth.demo.hostile import BOMB_BYTES, LARGE_BYTES
+from crawlhealth.demo.processes import Patience, Process
 from crawlhealth.demo.refusals import VENDORS
 from crawlhealth.demo.site import PracticeSite
 
@@ -310,3 +312,20 @@ def test_certificates_are_as_good_as_they_say(tmp_path: Path, flaw: Flaw, proble
             with pytest.raises(ssl.SSLCertVerificationError, match=problem):
                 connection.connect()
     assert (made.not_after < datetime.now(UTC).timestamp()) is (flaw is Flaw.EXPIRED)
+
+
+def test_the_site_alone_runs_until_a_signal_and_says_where_it_is(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", "from crawlhealth.demo import site; site.main(0)"]
+    with Patience() as patience, Process("site", command, tmp_path) as process:
+        patience.until(lambda: "practice site at" in process.log(), 20, "the site says where it is")
+        assert process.answers(process.log().split()[3])
+    assert process.status() == 0
+
+
+def test_a_taken_port_is_said_in_one_line(site: PracticeSite, tmp_path: Path) -> None:
+    command = [sys.executable, "-c", f"from crawlhealth.demo import site; site.main({site.port})"]
+    with Patience() as patience, Process("site", command, tmp_path) as process:
+        patience.until(lambda: process.status() is not None, 20, "it gives up")
+    (line,) = process.log().splitlines()
+    assert line.startswith(f"cannot listen on port {site.port}: ")
+    assert process.status() == 1

@@ -13,6 +13,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Awaitable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from types import FrameType, TracebackType
 from typing import Self
@@ -187,7 +188,10 @@ class PracticeSite:
 
 
 def main(port: int, *, addresses: Sequence[str] = ("127.0.0.1",)) -> None:
-    """Serve the practice site on a port until SIGINT or SIGTERM, saying where and how to change it."""
+    """Serve the practice site on a port until SIGINT or SIGTERM, saying where and how to change it.
+
+    Raises SystemExit with a message when it cannot listen there.
+    """
     ended = threading.Event()
 
     def end(signum: int, frame: FrameType | None) -> None:
@@ -195,7 +199,11 @@ def main(port: int, *, addresses: Sequence[str] = ("127.0.0.1",)) -> None:
 
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, end)
-    with PracticeSite(port=port, addresses=addresses) as site:
+    with ExitStack() as stack:
+        try:
+            site = stack.enter_context(PracticeSite(port=port, addresses=addresses))
+        except OSError as error:
+            raise SystemExit(f"cannot listen on port {port}: {error.strerror or error}") from error
         print(f"practice site at {site.url('/')} (Ctrl-C ends it)", flush=True)
         print(f"""change it:  curl -X PUT {site.url("/-/behaviour")} -d '{{"kind": "challenge", "share": 0.3}}'""")
         print(f"kinds:      {', '.join(Kind)}", flush=True)

@@ -14,6 +14,8 @@ from typing import IO, TypeVar
 
 log = logging.getLogger(__name__)
 
+FILE_NAME = "history.db"
+"""What the file is called in the data folder."""
 APPLICATION_ID = 0x43724865
 """Marks the file as ours ("CrHe"), so that another program's database is never touched."""
 BUSY_SECONDS = 2.0

@@ -1,0 +1,231 @@
+"""Collector: what is committed and concluded, as metric families, without state of its own.
+
+Sites, canaries, routes and values that are not in the configuration are left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from crawlhealth import metrics, stats
+from crawlhealth.config import Canary, Config
+from crawlhealth.history import Committed, StoredRun, Stratum
+from crawlhealth.hosts import HostIndex
+from crawlhealth.metrics import MetricSpec
+from crawlhealth.model import Band, CanaryRun, Signal, Verdict
+from crawlhealth.outcome import Outcome, Source
+from crawlhealth.tally import Tally, merged
+
+_RATIOS = (Signal.HARD_BLOCK, Signal.CHALLENGE, Signal.SOFT_BLOCK, Signal.REFUSED, Signal.EXTRACTION)
+LAG_FIRST = 0.001
+"""The first published bound of the schedule lag, in seconds."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exposition:
+    """All that is shown at one moment: the configuration, what is on disk, the verdicts, and the time."""
+
+    config: Config
+    committed: Committed
+    verdicts: tuple[Verdict, ...]
+    now: float
+
+    def stored_runs(self) -> Iterator[tuple[Canary, StoredRun]]:
+        """The latest run of every configured canary through each of its routes, where there is one."""
+        runs = self.committed.runs
+        for canary in self.config.canaries:
+            for route in canary.routes:
+                stored = runs.get((canary.site, canary.name, route))
+                if stored is not None:
+                    yield canary, stored
+
+    def runs(self) -> Iterator[CanaryRun]:
+        """The latest run of every configured canary through each of its routes, where there is one."""
+        return (stored.run for _, stored in self.stored_runs())
+
+
+class HealthCollector(Collector):
+    """Everything that is known about sites and canaries, and about the history itself."""
+
+    def __init__(self, snapshot: Callable[[], Exposition]) -> None:
+        self._snapshot = snapshot
+
+    def describe(self) -> Iterable[Metric]:
+        """Nothing: names are fixed, and a scrape is the only reader."""
+        return ()
+
+    def collect(self) -> Iterable[Metric]:
+        """All families that have a series now, in the order of the contract."""
+        shown = _Families()
+        exposition = self._snapshot()
+        _requests(shown, exposition)
+        for verdict in exposition.verdicts:
+            if verdict.site in exposition.config.sites:
+                _verdict(shown, verdict, exposition)
+        _canaries(shown, exposition)
+        _history(shown, exposition.committed)
+        return shown.all()
+
+
+class _Families:
+    """The families of one scrape, each made with its first series."""
+
+    def __init__(self) -> None:
+        self._values: dict[MetricSpec, GaugeMetricFamily | CounterMetricFamily] = {}
+        self._histograms: dict[MetricSpec, HistogramMetricFamily] = {}
+
+    def put(self, spec: MetricSpec, labels: tuple[str, ...], value: float | None) -> None:
+        """Add a series; nothing for None."""
+        if value is None:
+            return
+        family = self._values.get(spec)
+        if family is None:
+            family = self._values[spec] = spec.gauge() if spec.kind == "gauge" else spec.counter()
+        family.add_metric(labels, value)
+
+    def histogram(
+        self, spec: MetricSpec, labels: tuple[str, ...], counts: stats.Histogram, total: float, *, first: float
+    ) -> None:
+        """Add the series of one histogram of seconds, its published bounds from `first`; nothing for an empty one."""
+        if not counts:
+            return
+        family = self._histograms.get(spec)
+        if family is None:
+            family = self._histograms[spec] = spec.histogram()
+        buckets = list(stats.published(counts, first, metrics.HISTOGRAM_LAST))
+        family.add_metric(labels, buckets, total)
+
+    def all(self) -> list[Metric]:
+        """Everything added, in the order in which the metrics are declared."""
+        made: dict[MetricSpec, Metric] = {**self._values, **self._histograms}
+        return [made[spec] for spec in metrics.ALL if spec in made]
+
+
+def _requests(shown: _Families, exposition: Exposition) -> None:
+    """Counters of requests, records and latency, from the totals of configured sites and routes."""
+    config, committed = exposition.config, exposition.committed
+    totals = {
+        (site, route, source): tally
+        for (site, route, source), tally in committed.totals.items()
+        if site in config.sites and route in config.routes
+    }
+    strata = totals.keys() | _configured(config)
+    by_source: dict[tuple[str, Source], Tally] = {}
+    for site, route, source in sorted(strata):
+        labels = (site, route, source.value)
+        tally = totals.get((site, route, source), Tally())
+        by_source.setdefault((site, source), Tally()).merge(tally)
+        for outcome in Outcome:
+            shown.put(metrics.REQUESTS, (*labels, outcome.value), tally.of(outcome))
+        shown.put(metrics.BYTES, labels, tally.bytes or None)
+        shown.put(metrics.RETRIES, labels, tally.retries or None)
+        shown.put(metrics.CREDITS, labels, tally.credits or None)
+    for (site, source), tally in by_source.items():
+        shown.put(metrics.EXTRACTIONS, (site, source.value, "ok"), tally.extractions_ok)
+        shown.put(metrics.EXTRACTIONS, (site, source.value, "failed"), tally.extractions_failed)
+        shown.histogram(
+            metrics.DURATION, (site, source.value), tally.latency, tally.latency_sum, first=metrics.HISTOGRAM_FIRST
+        )
+        shown.put(metrics.LAST_OBSERVATION, (site, source.value), committed.last.get((site, source)))
+    for site in config.sites:
+        records = merged(by_source[site, source] for source in Source if (site, source) in by_source)
+        shown.put(metrics.RECORDS, (site, "valid"), records.records_valid)
+        shown.put(metrics.RECORDS, (site, "invalid"), records.records_invalid)
+    for labels_, value in committed.counter(metrics.REASONS).items():
+        if labels_[0] in config.sites:
+            shown.put(metrics.REASONS, labels_, value)
+
+
+def _configured(config: Config) -> set[Stratum]:
+    """Where requests are expected: canaries where there are some, traffic on every route of a site."""
+    strata: set[Stratum] = {
+        (site.name, route, Source.TRAFFIC) for site in config.sites.values() for route in site.routes
+    }
+    strata.update((canary.site, route, Source.CANARY) for canary in config.canaries for route in canary.routes)
+    return strata
+
+
+def _verdict(shown: _Families, verdict: Verdict, exposition: Exposition) -> None:
+    """Gauges of one verdict: nothing that is unknown."""
+    site = (verdict.site,)
+    window, baseline = verdict.window, verdict.baseline
+    if window is not None:
+        for signal in _RATIOS:
+            shown.put(metrics.SIGNAL, (*site, signal.value), window.rates.of(signal))
+        shown.put(metrics.LATENCY, site, window.rates.latency_p95)
+        shown.put(metrics.WINDOW_REQUESTS, site, window.requests)
+        shown.put(metrics.WINDOW_SECONDS, site, window.seconds)
+    if baseline is not None:
+        for signal in _RATIOS:
+            shown.put(metrics.SIGNAL_BASELINE, (*site, signal.value), baseline.rates.of(signal))
+        shown.put(metrics.LATENCY_BASELINE, site, baseline.rates.latency_p95)
+        shown.put(metrics.BASELINE_SECONDS, site, baseline.hours * 3600.0)
+        shown.put(metrics.BASELINE_AGE, site, exposition.now - baseline.newest)
+    for penalty in verdict.penalties:
+        shown.put(metrics.PENALTY, (*site, penalty.signal.value), penalty.points)
+    shown.put(metrics.SCORE, site, verdict.score)
+    shown.put(metrics.SCORE_RAW, site, verdict.score_raw)
+    shown.put(metrics.PARSER_SCORE, site, verdict.parser_score)
+    for band in Band:
+        shown.put(metrics.BAND, (*site, band.value), float(band is verdict.band))
+    shown.put(metrics.BAND_HELD, site, float(verdict.state.held))
+    shown.put(metrics.BAND_SINCE, site, verdict.state.since)
+    for spec, ratios in ((metrics.ERROR_RATIO, verdict.route_error), (metrics.ROUTE_REFUSED, verdict.route_refused)):
+        for route, ratio in ratios.items():
+            if route in exposition.config.routes:
+                shown.put(spec, (*site, route), ratio)
+
+
+def _canaries(shown: _Families, exposition: Exposition) -> None:
+    """Gauges of the latest runs, and the counters of all runs, of configured canaries."""
+    config, committed = exposition.config, exposition.committed
+    index = HostIndex({name: site.hosts for name, site in config.sites.items()})
+    ends: dict[tuple[str, str], float] = {}
+    for canary, stored in exposition.stored_runs():
+        _run(shown, canary, stored)
+        for host, end in stored.run.not_after.items():
+            if host == urlsplit(canary.url).hostname or index.site(host) == canary.site:
+                ends[canary.site, host] = min(end, ends.get((canary.site, host), end))
+    for labels, end in ends.items():
+        shown.put(metrics.TLS_NOT_AFTER, labels, end)
+    known = {(canary.site, canary.name, route) for canary in config.canaries for route in canary.routes}
+    for series, value in committed.counter(metrics.CANARY_RUNS).items():
+        if series[:3] in known:
+            shown.put(metrics.CANARY_RUNS, series, value)
+    for series, value in committed.counter(metrics.TRANSITIONS).items():
+        if series[0] in config.sites:
+            shown.put(metrics.TRANSITIONS, series, value)
+    shown.put(metrics.SKIPPED, (), committed.counter(metrics.SKIPPED).get(()))
+    lag = committed.timings.get((metrics.SCHEDULE_LAG.name, ()))
+    if lag is not None:
+        shown.histogram(metrics.SCHEDULE_LAG, (), lag.counts, lag.total, first=LAG_FIRST)
+
+
+def _run(shown: _Families, canary: Canary, stored: StoredRun) -> None:
+    """Gauges of the latest run of one canary through one route."""
+    run = stored.run
+    labels = (run.site, run.canary, run.route)
+    shown.put(metrics.CANARY_SUCCESS, labels, float(run.success))
+    shown.put(metrics.CANARY_DECOY, labels, float(run.decoy_suspect))
+    shown.put(metrics.CANARY_LAST_RUN, labels, run.at)
+    shown.put(metrics.CANARY_LAST_SUCCESS, labels, stored.last_success)
+    for phase, seconds in run.phases.items():
+        shown.put(metrics.CANARY_DURATION, (*labels, phase.value), seconds)
+    if not run.ok:
+        return
+    expected = {value.name for value in canary.expect}
+    for value in run.values:
+        if value.name in expected:
+            shown.put(metrics.CANARY_VALUE_OK, (*labels, value.name), float(value.ok))
+            shown.put(metrics.CANARY_VALUE, (*labels, value.name), value.number)
+
+
+def _history(shown: _Families, committed: Committed) -> None:
+    shown.put(metrics.HISTORY_FAILURES, (), committed.failures)
+    shown.put(metrics.HISTORY_COMMIT, (), committed.at)
+    shown.put(metrics.HISTORY_SIZE, (), committed.size)

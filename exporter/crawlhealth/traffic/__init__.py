@@ -1,0 +1,1 @@
+"""Traffic: what crawlers report, decoded and checked."""

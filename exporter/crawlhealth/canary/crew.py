@@ -31,15 +31,23 @@ class Crew:
             grow = self._open > self._threads and self._threads < self.size
             if grow:
                 self._threads += 1
-        self._waiting.put(work)
+            self._waiting.put(work)
         if grow:
-            threading.Thread(target=self._toil, name=self._name, daemon=True).start()
+            self._grow()
 
     @property
     def open(self) -> int:
         """How much work waits or is being done."""
         with self._lock:
             return self._open
+
+    def _grow(self) -> None:
+        try:
+            threading.Thread(target=self._toil, name=self._name, daemon=True).start()
+        except RuntimeError:  # the system has no thread to give: those that there are do the work
+            log.exception("cannot start a thread of %s", self._name)
+            with self._lock:
+                self._threads -= 1
 
     def _toil(self) -> None:
         while True:

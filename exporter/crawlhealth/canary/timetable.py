@@ -72,7 +72,7 @@ def phase_of(key: Key, every: float) -> float:
 
 
 def next_due(after: float, every: float, phase: float, offset: float) -> float:
-    """The first time later than `after` at which wall clock (`after + offset`) is a multiple of `every` plus `phase`."""
+    """The first time later than `after` that is, by the wall clock (`+ offset`), a multiple of `every` plus `phase`."""
     turns = math.floor((after + offset - phase) / every) + 1
     due = turns * every + phase - offset
     return due if due > after else due + every
@@ -98,21 +98,13 @@ class Timetable:
         """Follow a new configuration: what stays keeps its phase, its due time and its run under way."""
         wanted = {key: canary for canary in config.canaries for key in keys(canary)}
         for key in [key for key in self._jobs if key not in wanted]:
-            job = self._jobs.pop(key)
-            job.removed = True
-            if job.waiting:
-                job.waiting = False
-                self._lanes[key[0]].queue.remove(job)
+            self._drop(self._jobs.pop(key))
         for key, canary in wanted.items():
             site, job = config.sites[canary.site], self._jobs.get(key)
-            if job is None or job.canary.every != canary.every:
-                fresh = _Job(key=key, canary=canary, site=site, phase=phase_of(key, canary.every.total_seconds()))
-                if job is not None:
-                    self._take_over(job, fresh)
-                self._jobs[key] = fresh
-                self._schedule(fresh, now)
-            else:
+            if job is not None and job.canary.every == canary.every:
                 job.canary, job.site = canary, site
+            else:
+                self._add(key, canary, site, job, now)
             self._lanes.setdefault(canary.site, _Lane())
         used = {key[0] for key in self._jobs}
         for name in [name for name, lane in self._lanes.items() if name not in used and not lane.running]:
@@ -159,12 +151,19 @@ class Timetable:
         job.ticket = self._tickets
         heapq.heappush(self._heap, (next_due(now, job.every, job.phase, self._offset), job.ticket, job))
 
-    def _take_over(self, old: _Job, new: _Job) -> None:
-        """A job whose interval changed goes on as a new one."""
-        old.removed = True
-        new.not_before = old.not_before
-        if old.waiting:
-            self._lanes[old.key[0]].queue.remove(old)
+    def _add(self, key: Key, canary: Canary, site: Site, before: _Job | None, now: float) -> None:
+        """Take in a new job, or one whose interval has changed."""
+        job = _Job(key=key, canary=canary, site=site, phase=phase_of(key, canary.every.total_seconds()))
+        if before is not None:
+            job.not_before = before.not_before
+            self._drop(before)
+        self._jobs[key] = job
+        self._schedule(job, now)
+
+    def _drop(self, job: _Job) -> None:
+        job.removed = True
+        if job.waiting:
+            self._lanes[job.key[0]].queue.remove(job)
 
     def _admit(self, name: str, now: float) -> list[Start]:
         """What of a site's queue may start: a free place, and the gap since the start before."""

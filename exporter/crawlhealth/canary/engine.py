@@ -1,0 +1,83 @@
+"""The canary engine: scheduler, fetcher, extraction and runner wired together, for `serve` and for `probe`."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+
+from crawlhealth.canary.extract import Extractor
+from crawlhealth.canary.fetch import Fetcher
+from crawlhealth.canary.runner import Runner, Sizes, SizesKey
+from crawlhealth.canary.scheduler import Scheduler
+from crawlhealth.config import Canary, Config
+from crawlhealth.model import CanaryRun
+
+
+class Engine:
+    """Runs all canaries of a configuration on schedule.
+
+    `record` gets each run, `lag` the seconds that it started late (politeness waits aside), `skipped` is called for
+    each run that was left out. All are called from the engine's threads; no run is recorded once `stop` has returned.
+    `sizes` are those of the last ok bodies by site, canary and route, as of an earlier process.
+    """
+
+    def __init__(
+        self,
+        config: Config,
+        *,
+        record: Callable[[CanaryRun], object],
+        lag: Callable[[float], object] = lambda _seconds: None,
+        skipped: Callable[[], object] = lambda: None,
+        sizes: Mapping[SizesKey, Iterable[int]] | None = None,
+    ) -> None:
+        self._record = record
+        self._sizes = Sizes(sizes or {})
+        self._extractor = Extractor(config.fetch.extract_timeout.total_seconds())
+        self._fetcher = Fetcher(config.fetch)
+        self._config = config
+        self._runner = self._make_runner(config)
+        self._recording = threading.Lock()
+        self._stopped = False
+        self._scheduler = Scheduler(config, self._run, lag=lag, skipped=skipped)
+
+    def start(self) -> None:
+        """Begin; returns at once."""
+        if any(canary.expect for canary in self._config.canaries):
+            self._extractor.warm_up()
+        self._scheduler.start()
+
+    def stop(self) -> None:
+        """Start no more runs, give those under way a short while, and end the worker processes."""
+        self._scheduler.stop()
+        with self._recording:
+            self._stopped = True
+        self._extractor.close()
+
+    def replace(self, config: Config) -> None:
+        """Follow a new configuration; runs under way end under the old one."""
+        if config.fetch != self._config.fetch:
+            self._fetcher = Fetcher(config.fetch)
+            self._extractor.seconds = config.fetch.extract_timeout.total_seconds()
+        self._config = config
+        self._runner = self._make_runner(config)
+        self._sizes.keep((canary.site, canary.name, route) for canary in config.canaries for route in canary.routes)
+        self._scheduler.replace(config)
+
+    @staticmethod
+    @contextmanager
+    def once(config: Config) -> Iterator[Runner]:
+        """A runner without a schedule, for a single look."""
+        with Extractor(config.fetch.extract_timeout.total_seconds()) as extractor:
+            yield Runner(config, fetcher=Fetcher(config.fetch), extractor=extractor, sizes=Sizes({}))
+
+    def _make_runner(self, config: Config) -> Runner:
+        return Runner(config, fetcher=self._fetcher, extractor=self._extractor, sizes=self._sizes)
+
+    def _run(self, canary: Canary, routes: tuple[str, ...]) -> float | None:
+        runs = self._runner.run(canary, routes)
+        for run in runs:
+            with self._recording:
+                if not self._stopped:
+                    self._record(run)
+        return max((run.retry_after for run in runs if run.retry_after is not None), default=None)

@@ -37,8 +37,8 @@ CLOUDFLARE: Final[tuple[Rule, ...]] = (
     challenge(
         R.CLOUDFLARE_CHALLENGE,
         "cloudflare: challenge title from its server",
-        header("server", r"^cloudflare"),
         title(r"^just a moment\.*$"),
+        header("server", r"^cloudflare"),
         room=Room.THIN,
         errors_only=True,
     ),

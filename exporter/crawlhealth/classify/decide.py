@@ -8,7 +8,7 @@ from typing import Final
 
 from crawlhealth.classify import redirects
 from crawlhealth.classify.evidence import evidence
-from crawlhealth.classify.marker import Act, Where
+from crawlhealth.classify.marker import Act
 from crawlhealth.classify.matcher import Found, standard
 from crawlhealth.classify.page import Page
 from crawlhealth.model import Classification, Evidence, Response
@@ -54,15 +54,14 @@ def decide(question: Question) -> Classification:
     """The outcome of one response with its evidence."""
     response = question.response
     page = Page(response.body, response.headers)
-    served = question.extracted is True
     looked = standard().look(
         page,
         headers=response.headers,
-        targets=redirects.targets(response, served=served),
+        targets=redirects.targets(response, served=question.extracted is True),
         status=response.status,
-        missing=question.extracted is False,
+        extracted=question.extracted,
     )
-    found = [hit for hit in looked.found if not served or hit.rule.trust <= Where.HEADER]
+    found = looked.found
     answer = _by_marker(response.status, found) or _by_status(question, found) or _by_content(question, page, found)
     return Classification(
         outcome=answer.outcome,

@@ -54,9 +54,9 @@ def evidence(
     """The evidence of one response; `found` is the rule that decided, `marker` and `where` say it when none did."""
     if found is not None:
         marker = found.rule.name
-        where = found.marker.where.name.lower()
-        if found.marker.where is Where.HEADER:
-            where = f"header {found.marker.header}"
+        where = found.rule.trust.name.lower()
+        if found.rule.trust is Where.HEADER:
+            where = f"header {found.rule.needs[0].header}"
     return Evidence(
         status=response.status,
         final_url=without_userinfo(response.final_url or response.url),
@@ -75,7 +75,7 @@ def headers_that_matter(headers: Mapping[str, str]) -> tuple[tuple[str, str], ..
     kept = []
     for name, value in headers.items():
         if name in _KEPT or name.startswith(_KEPT_PREFIX):
-            kept.append((name, clean(value)[:_MAX_VALUE]))
+            kept.append((name, clean(value[:_MAX_VALUE])))
         elif name in _URL_HEADERS:
             kept.append((name, clean(without_userinfo(value).partition("?")[0])[:_MAX_VALUE]))
     return tuple(sorted(kept)[:_MAX_HEADERS])
@@ -86,7 +86,9 @@ def clean(text: bytes | str) -> str:
     if isinstance(text, bytes):
         text = text[: 4 * _MAX_TEXT].decode("utf-8", "ignore")
     line = " ".join(text[: 4 * _MAX_TEXT].split())
-    return "".join(character for character in line if character.isprintable())[:_MAX_TEXT]
+    if not line.isprintable():
+        line = "".join(character for character in line if character.isprintable())
+    return line[:_MAX_TEXT]
 
 
 def without_userinfo(url: str) -> str:

@@ -64,7 +64,7 @@ class Room(IntEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Marker:
-    """A pattern (RE2, against lower-case bytes) and the place it must stand in.
+    """A pattern (RE2 on bytes, blind to case) and the place it must stand in.
 
     A HEADER marker names its `header` (`x-kpsdk-*` for any that begins so). A REDIRECT pattern sees `host/path` without
     a query, a TITLE pattern the title with white space collapsed. A `lead` marker must stand at the very beginning of
@@ -95,8 +95,13 @@ class Rule:
 
     @property
     def trust(self) -> Where:
-        """The most trusted place among its markers."""
-        return min(marker.where for marker in self.needs)
+        """The place of its first marker, the one that tells."""
+        return self.needs[0].where
+
+    @property
+    def reads_body(self) -> bool:
+        """Whether any of its markers stands in the body."""
+        return any(marker.where > Where.HEADER for marker in self.needs)
 
 
 LEAD_CHARACTERS: Final = 48

@@ -2,28 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Final
 
 import re2
 
-from crawlhealth.classify.marker import LEAD_CHARACTERS, Act, Kind, Marker, Rule, Where
+from crawlhealth.classify.marker import LEAD_CHARACTERS, Act, Kind, Rule, Where
 from crawlhealth.classify.page import Page
 from crawlhealth.classify.rules import RULES
 
 _SET_MEMORY: Final = 32 << 20
 _EXCERPT: Final = 80
+MISSING_FACTOR: Final = 3
+"""How much more a gate may show where the expected content is known to be missing."""
 _PLAIN_ACTS: Final = frozenset({Act.DENIAL, Act.NOT_CONTENT})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """A rule that holds, the marker of it that is trusted most, and the text around that marker."""
+    """A rule that holds, and the text around its first marker."""
 
     rule: Rule
-    marker: Marker
     excerpt: bytes
 
 
@@ -35,96 +36,119 @@ class Looked:
     vendors: tuple[str, ...]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Row:
+    """A rule with its markers as numbers."""
+
+    rule: Rule
+    needs: tuple[int, ...]
+
+
 class Matcher:
     """A table of rules, compiled. Holds no state of a page; safe to share between threads."""
 
     def __init__(self, rules: Sequence[Rule]) -> None:
-        self._rules = sorted(rules, key=lambda rule: (rule.act in _PLAIN_ACTS or rule.vendor == "generic", rule.trust))
-        markers = {marker: None for rule in rules for marker in rule.needs}
-        self._markers = tuple(markers)
-        self._single = {marker: _compile(marker.pattern) for marker in self._markers}
-        by_place: dict[Where, list[int]] = {}
-        for index, marker in enumerate(self._markers):
-            place = marker.where if marker.where in {Where.REDIRECT, Where.HEADER, Where.TITLE} else Where.ANY
-            by_place.setdefault(place, []).append(index)
-        self._body = _Set(self._markers, by_place.get(Where.ANY, []))
-        self._title = _Set(self._markers, by_place.get(Where.TITLE, []))
-        self._redirect = _Set(self._markers, by_place.get(Where.REDIRECT, []))
-        self._headers = [(self._markers[i].header, self._markers[i]) for i in by_place.get(Where.HEADER, [])]
-        self._rules_of: dict[Marker, list[int]] = {}
-        for index, rule in enumerate(self._rules):
-            for marker in rule.needs:
-                self._rules_of.setdefault(marker, []).append(index)
+        ordered = sorted(rules, key=lambda rule: (rule.act in _PLAIN_ACTS or rule.vendor == "generic", rule.trust))
+        self._markers = tuple({marker: None for rule in ordered for marker in rule.needs})
+        number = {marker: index for index, marker in enumerate(self._markers)}
+        self._single = [_compile(marker.pattern) for marker in self._markers]
+        self._rows = [_Row(rule=rule, needs=tuple(number[marker] for marker in rule.needs)) for rule in ordered]
+        self._rows_of: list[list[int]] = [[] for _ in self._markers]
+        for index, row in enumerate(self._rows):
+            for need in row.needs:
+                self._rows_of[need].append(index)
+        self._redirect = self._set({Where.REDIRECT})
+        self._title = self._set({Where.TITLE})
+        self._body = self._set(set(Where) - {Where.REDIRECT, Where.HEADER, Where.TITLE})
+        names = {marker.header for marker in self._markers if marker.where is Where.HEADER}
+        self._headers = {name: self._set({Where.HEADER}, name) for name in names}
+        self._prefixes = tuple(name[:-1] for name in names if name.endswith("*"))
+
+    def _set(self, places: Container[Where], header: str = "") -> _Set:
+        chosen = (
+            (index, marker.pattern)
+            for index, marker in enumerate(self._markers)
+            if marker.where in places and marker.header == header
+        )
+        return _Set(dict(chosen))
 
     def look(
-        self, page: Page, *, headers: Mapping[str, str], targets: Iterable[str], status: int, missing: bool
+        self, page: Page, *, headers: Mapping[str, str], targets: Iterable[str], status: int, extracted: bool | None
     ) -> Looked:
-        """The rules that hold. `targets` are `host/path` of redirects; `missing` that expected content is not there."""
-        seen: dict[Marker, bytes] = dict(self._header_hits(headers))
+        """The rules that hold.
+
+        `targets` are `host/path` of redirects. `extracted` is True where expected content was found: then no body
+        rule applies; False where it is missing: then a page may show more and still be a gate.
+        """
+        seen = self._header_hits(headers)
         for target in targets:
-            raw = target.encode("utf-8", "replace").lower()
-            seen.update((marker, raw) for marker in self._redirect.hits(raw))
-        possible = set(seen) | set(self._title.hits(page.subject.lower())) | set(self._body.hits(page.lower))
+            raw = target.encode("utf-8", "replace")
+            seen.update(dict.fromkeys(self._redirect.hits(raw), raw))
+        possible = {*seen, *self._title.hits(page.subject), *self._body.hits(page.text)}
         found: list[Found] = []
         vendors: set[str] = set()
-        for index in sorted({i for marker in possible for i in self._rules_of[marker]}):
-            rule = self._rules[index]
-            if not possible.issuperset(rule.needs):
+        factor = MISSING_FACTOR if extracted is False else 1
+        for index in sorted({row for marker in possible for row in self._rows_of[marker]}):
+            row = self._rows[index]
+            rule = row.rule
+            if not possible.issuperset(row.needs):
                 continue
             if rule.kind is not Kind.ENFORCEMENT:
                 vendors.add(rule.vendor)
-            elif (not rule.errors_only or status >= 400) and page.fits(rule.room, 3 if missing else 1):
-                hit = self._confirm(rule, page, seen)
+            elif (extracted is True and rule.reads_body) or (rule.errors_only and status < 400):
+                continue
+            elif page.fits(rule.room, factor):
+                hit = self._confirm(row, page, seen)
                 if hit:
                     found.append(hit)
         return Looked(found=tuple(found), vendors=tuple(sorted(vendors)))
 
-    def _header_hits(self, headers: Mapping[str, str]) -> Iterator[tuple[Marker, bytes]]:
-        for name, marker in self._headers:
-            if name.endswith("*"):
-                value = next((v for key, v in headers.items() if key.startswith(name[:-1])), None)
-            else:
-                value = headers.get(name)
-            if value is not None:
-                raw = value.encode("utf-8", "replace").lower()
-                if self._single[marker].search(raw):
-                    yield marker, b"" if name == "set-cookie" else value.encode("utf-8", "replace")
+    def _header_hits(self, headers: Mapping[str, str]) -> dict[int, bytes]:
+        """Markers on headers, each with the value it stands in; of a cookie nothing is kept."""
+        hits: dict[int, bytes] = {}
+        for name, value in headers.items():
+            matching = self._headers.get(name)
+            if matching is None and name.startswith(self._prefixes):
+                matching = next(self._headers[p + "*"] for p in self._prefixes if name.startswith(p))
+            if matching is not None:
+                raw = value.encode("utf-8", "replace")
+                hits.update(dict.fromkeys(matching.hits(raw), b"" if name == "set-cookie" else raw))
+        return hits
 
-    def _confirm(self, rule: Rule, page: Page, seen: Mapping[Marker, bytes]) -> Found | None:
-        """Whether each marker stands where it must, and the text around the most trusted one."""
-        best: tuple[Marker, bytes] | None = None
-        for marker in rule.needs:
-            excerpt = seen.get(marker)
+    def _confirm(self, row: _Row, page: Page, seen: Mapping[int, bytes]) -> Found | None:
+        """Whether each marker stands where it must, and the text around the first."""
+        excerpts: list[bytes] = []
+        for need in row.needs:
+            excerpt = seen.get(need)
             if excerpt is None:
+                marker = self._markers[need]
                 part = page.part(marker.where)
-                match = self._single[marker].search(part.lower())
+                match = self._single[need].search(part)
                 if match is None or (marker.lead and match.start() > LEAD_CHARACTERS):
                     return None
                 excerpt = part[max(0, match.start() - _EXCERPT) : match.end() + _EXCERPT]
-            if best is None or marker.where < best[0].where:
-                best = (marker, excerpt)
-        return None if best is None else Found(rule=rule, marker=best[0], excerpt=best[1])
+            excerpts.append(excerpt)
+        return Found(rule=row.rule, excerpt=excerpts[0])
 
 
 class _Set:
-    """All patterns of one place in one pass."""
+    """All patterns of one place in one pass; each has a number."""
 
-    def __init__(self, markers: Sequence[Marker], indexes: Sequence[int]) -> None:
-        self._markers = [markers[index] for index in indexes]
+    def __init__(self, patterns: Mapping[int, str]) -> None:
+        self._numbers = list(patterns)
         self._set = re2.Set.SearchSet(_options(_SET_MEMORY))
-        for marker in self._markers:
-            self._set.Add(marker.pattern.encode())
+        for pattern in patterns.values():
+            self._set.Add(pattern.encode())
         self._set.Compile()
 
-    def hits(self, raw: bytes) -> list[Marker]:
-        if not raw:
-            return []
-        return [self._markers[index] for index in self._set.Match(raw) or ()]
+    def hits(self, raw: bytes) -> list[int]:
+        return [self._numbers[index] for index in self._set.Match(raw) or ()]
 
 
 def _options(memory: int) -> re2.Options:
     options = re2.Options()
     options.encoding = re2.Options.Encoding.LATIN1  # bytes as they are: pages hold invalid UTF-8
+    options.case_sensitive = False
     options.log_errors = False
     options.max_mem = memory
     return options

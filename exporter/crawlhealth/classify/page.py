@@ -16,6 +16,7 @@ from crawlhealth.outcome import Reason
 MAX_INERT: Final = 20_000
 """Comments, scripts and the like that are taken out one by one; what follows more of them is not read."""
 _TITLE_BYTES: Final = 600
+_TITLE_WITHIN: Final = 16_384
 _SHORT_PAGE: Final = 8_192
 _SHORT_TEXT: Final = 120
 
@@ -43,42 +44,38 @@ class Page:
     def __init__(self, body: bytes, headers: Mapping[str, str]) -> None:
         self._type = headers.get("content-type", "").lower()
         self.text = readable(body, self._type)
-        self.lower = self.text.lower()
+
+    @cached_property
+    def lower(self) -> bytes:
+        """The text in lower case; made only where needed, for it costs as much as a quarter of the matching."""
+        return self.text.lower()
 
     @cached_property
     def kind(self) -> str:
         """`html`, `data` (JSON, XML, anything that is no page) or `text` (plain text)."""
         main = self._type.partition(";")[0].strip().encode("ascii", "replace")
-        looks_html = bool(_HTML.search(self.lower[:1024]))
+        looks_html = bool(_HTML.search(self.text[:1024].lower()))
         if looks_html and main != b"text/plain":
             return "html"
         if main not in {b"application/xhtml+xml"} and _DATA_TYPE.search(main):
             return "data"
-        start = self.lower[:64].lstrip()
+        start = self.text[:64].lower().lstrip()
         if start.startswith((b"{", b"[", b"<?xml", b"<rss", b"<feed")):
             return "data"
-        return "text" if main in {b"text/plain", b"text/markdown", b"text/csv"} or b"<" not in self.lower else "html"
+        return "text" if main in {b"text/plain", b"text/markdown", b"text/csv"} or b"<" not in self.text else "html"
 
     @cached_property
     def title(self) -> bytes:
         """The title with white space collapsed, in its own case; empty when there is none."""
-        start = 0
-        for _ in range(8):
-            start = self.lower.find(b"<title", start)
-            if start < 0:
-                return b""
-            comment = self.lower.rfind(b"<!--", 0, start)
-            closed = self.lower.find(b"-->", comment, start) if comment >= 0 else 0
-            if closed >= 0:
-                break
-            start = self.lower.find(b"-->", start)
-            if start < 0:
-                return b""
-        opened = self.lower.find(b">", start, start + _TITLE_BYTES)
-        if opened < 0:
+        head = self.text[:_TITLE_WITHIN].lower()
+        opened = _title_start(head)
+        if opened is None and len(self.text) > _TITLE_WITHIN:
+            head = self.lower
+            opened = _title_start(head)
+        if opened is None:
             return b""
-        end = self.lower.find(b"<", opened, opened + _TITLE_BYTES)
-        return b" ".join(self.text[opened + 1 : end if end >= 0 else opened + _TITLE_BYTES].split())
+        end = head.find(b"<", opened, opened + _TITLE_BYTES)
+        return b" ".join(self.text[opened : end if end >= 0 else opened + _TITLE_BYTES].split())
 
     @cached_property
     def subject(self) -> bytes:
@@ -150,6 +147,21 @@ class Parts:
     markup: bytes
     code: bytes
     visible: bytes
+
+
+def _title_start(lower: bytes) -> int | None:
+    """Where the words of the first title begin that stands in no comment."""
+    start = lower.find(b"<title")
+    for _ in range(8):
+        if start < 0:
+            return None
+        comment = lower.rfind(b"<!--", 0, start)
+        closed = lower.find(b"-->", comment, start) if comment >= 0 else start
+        if closed >= 0:
+            opened = lower.find(b">", start, start + _TITLE_BYTES)
+            return opened + 1 if opened >= 0 else None
+        start = lower.find(b"<title", start + 1)
+    return None
 
 
 def _take_apart(text: bytes, lower: bytes) -> Parts:

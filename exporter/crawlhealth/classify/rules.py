@@ -1,6 +1,6 @@
 """The table of markers: what proves a challenge or a block, and what only hints at a vendor.
 
-Patterns are RE2 against lower-case bytes; a rule that needs two markers needs both. The order of rows within one level
+Patterns are RE2 on bytes, blind to case; a rule that needs two markers needs both. The order of rows within one level
 of trust is the order of preference. Bodies that only talk about these things are kept apart by where a marker must
 stand, by how much a reader finds on the page, and by `lead`.
 """

@@ -9,8 +9,8 @@ import re2
 
 LIMIT: Final = 1_000_000
 """Bytes of a body that are read; a marker beyond them is not seen."""
-MAX_ENTITIES: Final = 4_000
-"""Numeric entities that are decoded; a page with more keeps the rest as it wrote them."""
+MAX_ENTITIES: Final = 8_000
+"""Ampersands that are looked at; a page with more keeps the rest of its entities as it wrote them."""
 
 _META: Final = re2.compile(
     rb"(?i)<meta\b[^>]*\bcharset\s*=\s*[\"']?\s*([a-z0-9_:.+-]+)|^\s*<\?xml[^>]*\bencoding\s*=\s*[\"']([a-z0-9_:.+-]+)"
@@ -90,19 +90,20 @@ def readable(body: bytes, content_type: str = "") -> bytes:
     return unescape(head)
 
 
-_NAMED: Final = (
-    (b"&nbsp;", b" "),
-    (b"&quot;", b'"'),
-    (b"&apos;", b"'"),
-    (b"&rsquo;", b"'"),
-    (b"&lsquo;", b"'"),
-    (b"&hellip;", b"..."),
-    (b"&num;", b"#"),
-    (b"&period;", b"."),
-    (b"&colon;", b":"),
-    (b"&sol;", b"/"),
-    (b"&amp;", b"&"),
-)
+_NAMED: Final = {
+    b"nbsp": b" ",
+    b"quot": b'"',
+    b"apos": b"'",
+    b"rsquo": b"'",
+    b"lsquo": b"'",
+    b"hellip": b"...",
+    b"num": b"#",
+    b"period": b".",
+    b"colon": b":",
+    b"sol": b"/",
+    b"amp": b"&",
+}
+_LONGEST: Final = 8
 _ANGLES: Final = frozenset({0x3C, 0x3E})
 
 
@@ -110,23 +111,26 @@ def unescape(page: bytes) -> bytes:
     """A page with its entities decoded, except angle brackets: text that shows a tag must not become one."""
     if b"&" not in page:
         return page
-    first, *rest = page.split(b"&#", MAX_ENTITIES)
-    if rest:
-        page = first + b"".join(map(_numeric, rest))
-    for entity, character in _NAMED:
-        page = page.replace(entity, character)
-    return page
+    first, *rest = page.split(b"&", MAX_ENTITIES)
+    return first + b"".join(map(_entity, rest))
 
 
-def _numeric(piece: bytes) -> bytes:
-    """A piece that followed `&#`, its digits as the character they name."""
-    digits, semicolon, rest = piece[:9].partition(b";")
+def _entity(piece: bytes) -> bytes:
+    """A piece that followed an ampersand, the entity at its start decoded."""
+    end = piece.find(b";", 0, _LONGEST)
+    if end < 0:
+        return b"&" + piece
+    name = piece[:end]
+    character = _character(name) if name[:1] == b"#" else _NAMED.get(name)
+    return b"&" + piece if character is None else character + piece[end + 1 :]
+
+
+def _character(name: bytes) -> bytes | None:
+    """The character that `#60` or `#x3c` names; None for none, and for angle brackets."""
     try:
-        number = int(digits[1:], 16) if digits[:1] in {b"x", b"X"} else int(digits)
+        number = int(name[2:], 16) if name[1:2] in {b"x", b"X"} else int(name[1:])
     except ValueError:
-        return b"&#" + piece
-    if not semicolon or not 0x09 <= number < 0xD800 or number in _ANGLES:
-        return b"&#" + piece
-    if number == 0xA0:
-        number = 0x20
-    return chr(number).encode() + rest + piece[9:]
+        return None
+    if not 0x09 <= number < 0xD800 or number in _ANGLES:
+        return None
+    return b" " if number == 0xA0 else chr(number).encode()

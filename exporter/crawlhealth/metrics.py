@@ -10,7 +10,6 @@ from prometheus_client.metrics_core import (
     GaugeMetricFamily,
     HistogramMetricFamily,
     InfoMetricFamily,
-    Metric,
 )
 
 HISTOGRAM_FIRST: Final = 0.01
@@ -42,10 +41,10 @@ class MetricSpec:
         assert self.kind == "histogram", self.name
         return HistogramMetricFamily(self.name, self.help, labels=self.labels)
 
-    def info(self) -> Metric:
+    def info(self) -> InfoMetricFamily:
         """A new, empty family of this info metric."""
         assert self.kind == "info", self.name
-        return InfoMetricFamily(self.name.removesuffix("_info"), self.help, labels=self.labels)
+        return InfoMetricFamily(self.name.removesuffix("_info"), self.help)
 
 
 def _gauge(name: str, help: str, *labels: str) -> MetricSpec:

@@ -16,7 +16,7 @@ from crawlhealth.config import HistorySettings
 from crawlhealth.evaluate import SiteRecord
 from crawlhealth.history import rollup, rows
 from crawlhealth.history.batch import HOUR, Batch
-from crawlhealth.history.committed import SIZES_KEPT, Committed, StoredRun, Timings
+from crawlhealth.history.committed import Committed, StoredRun, Timings
 from crawlhealth.history.contents import Contents, changed_by
 from crawlhealth.history.database import HistoryError, connect, locked, open_database, size_on_disk, transaction
 from crawlhealth.history.housekeeping import Housekeeping
@@ -258,13 +258,10 @@ class History:
         with self._lock:
             return dict(self._contents.states)
 
-    def sizes(self) -> Mapping[tuple[str, str], tuple[int, ...]]:
-        """The sizes of the last pages served, by site and canary, all its routes together."""
-        sizes: dict[tuple[str, str], tuple[int, ...]] = {}
+    def sizes(self) -> Mapping[tuple[str, str, str], tuple[int, ...]]:
+        """The sizes of the last pages served, by site, canary and route."""
         with self._lock:
-            for (site, canary, _), stored in self._contents.runs.items():
-                sizes[site, canary] = (sizes.get((site, canary), ()) + stored.sizes)[-SIZES_KEPT:]
-        return sizes
+            return {key: stored.sizes for key, stored in self._contents.runs.items()}
 
     def _read_hours(self, site: str, since: float) -> tuple[Slot, ...]:
         try:

@@ -1,0 +1,194 @@
+"""The running exporter: what is wired to what, and the loops that keep it going."""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+import time
+from collections.abc import Callable, Mapping
+from datetime import timedelta
+from pathlib import Path
+
+from prometheus_client import GCCollector, PlatformCollector, ProcessCollector
+from prometheus_client.registry import CollectorRegistry
+
+from crawlhealth import configfile, metrics
+from crawlhealth.baseline import learn
+from crawlhealth.canary import Engine
+from crawlhealth.collector import Exposition, HealthCollector
+from crawlhealth.config import Config
+from crawlhealth.evaluate import evaluate
+from crawlhealth.history import FILE_NAME, History
+from crawlhealth.model import Baseline, CanaryRun, Verdict
+from crawlhealth.telemetry import Telemetry
+from crawlhealth.web import WebState
+
+log = logging.getLogger(__name__)
+
+
+class Judge:
+    """Computes the verdicts of all sites from the history. `verdicts` is replaced as a whole, never changed."""
+
+    def __init__(self, history: History) -> None:
+        self._history = history
+        self._baselines: dict[str, tuple[object, Baseline | None]] = {}
+        self.verdicts: Mapping[str, Verdict] = dict(history.states())
+
+    def judge(self, config: Config, now: float) -> None:
+        """Judge every configured site at `now`; one site that fails does not keep the others from theirs."""
+        self._history.refresh()
+        verdicts: dict[str, Verdict] = {}
+        for site in config.sites:
+            previous = self.verdicts.get(site)
+            try:
+                verdicts[site] = self._judge_site(site, previous, config, now)
+            except Exception:
+                log.exception("cannot judge site %s", site)
+                if previous is not None:
+                    verdicts[site] = previous
+        self.verdicts = verdicts
+
+    def _judge_site(self, site: str, previous: Verdict | None, config: Config, now: float) -> Verdict:
+        settings = config.score
+        record = self._history.record(site, now)
+        block = settings.baseline.block.total_seconds()
+        key = (now // block, record.generation, settings.baseline)
+        known = self._baselines.get(site)
+        if known is None or known[0] != key:
+            known = (key, learn(record.hours, now=now, settings=settings.baseline))
+            self._baselines[site] = known
+        verdict = evaluate(record, known[1], previous, now, settings)
+        if previous is not None and previous.band is not verdict.band:
+            self._history.count(metrics.TRANSITIONS, (site, previous.band.value, verdict.band.value))
+            log.info("site %s: %s -> %s (score %s)", site, previous.band, verdict.band, verdict.score)
+        self._history.put_verdict(verdict)
+        return verdict
+
+
+class Service:
+    """Everything that `crawlhealth serve` runs, without the HTTP server.
+
+    `path` is the configuration file; `start` begins the canaries and loops, `stop` ends them and commits.
+    """
+
+    def __init__(self, path: Path, *, environ: Mapping[str, str] | None = None) -> None:
+        self._path = path
+        self._environ = os.environ if environ is None else environ
+        self.config = configfile.load(path, environ=self._environ)
+        self.telemetry = Telemetry()
+        self.telemetry.reloaded(time.time())
+        self.config.data_dir.mkdir(parents=True, exist_ok=True)
+        self.history = History.open(self.config.data_dir / FILE_NAME, self.config.history, now=time.time())
+        self._judge = Judge(self.history)
+        self._engine = Engine(
+            self.config, record=self._record, lag=self._lag, skipped=self._skipped, sizes=self.history.sizes()
+        )
+        self._reloading = threading.Lock()
+        self._stopping = threading.Event()
+        self._threads: list[threading.Thread] = []
+
+    def start(self) -> None:
+        """Begin the canaries and the loops; returns at once."""
+        self._loop("commit", lambda config: config.history.commit_every, self._commit)
+        self._loop("evaluate", lambda config: config.score.evaluate_every, self._evaluate)
+        self._engine.start()
+
+    def stop(self) -> None:
+        """End the canaries and the loops, and commit what is pending."""
+        self._stopping.set()
+        self._engine.stop()
+        for thread in self._threads:
+            thread.join()
+        self._commit()
+        self.history.close()
+
+    def reload(self) -> None:
+        """Read the configuration again; raises ConfigError and changes nothing when it is broken."""
+        with self._reloading:
+            try:
+                config = configfile.load(self._path, environ=self._environ)
+            except configfile.ConfigError:
+                self.telemetry.reload_failed()
+                raise
+            for name in ("data_dir", "listen", "history"):
+                if getattr(config, name) != getattr(self.config, name):
+                    log.warning("%s has changed: that takes a restart", name)
+            self.config = config
+            self._engine.replace(config)
+            self.telemetry.reloaded(time.time())
+            log.info("configuration reloaded: %d sites, %d canaries", len(config.sites), len(config.canaries))
+
+    def exposition(self) -> Exposition:
+        """All that /metrics and the pages show, at this moment."""
+        return Exposition(
+            config=self.config,
+            committed=self.history.committed(),
+            verdicts=tuple(self._judge.verdicts.values()),
+            now=time.time(),
+        )
+
+    def registry(self) -> CollectorRegistry:
+        """A registry of everything that is exposed."""
+        registry = CollectorRegistry(auto_describe=False)
+        registry.register(HealthCollector(self.exposition))
+        registry.register(self.telemetry)
+        ProcessCollector(registry=registry)
+        PlatformCollector(registry=registry)
+        GCCollector(registry=registry)
+        return registry
+
+    def web_state(self) -> WebState:
+        """What the HTTP side asks of this."""
+        return WebState(
+            registry=self.registry(),
+            exposition=self.exposition,
+            reload=self.reload,
+            tokens=lambda: self.config.push.tokens,
+            ready=self.ready,
+            problem=self.problem,
+        )
+
+    def ready(self) -> bool:
+        """Whether every site has been judged once."""
+        return self.telemetry.evaluated_at is not None
+
+    def problem(self) -> str | None:
+        """What keeps the exporter from working; None while it works."""
+        if self._stopping.is_set():
+            return "stopping"
+        dead = [thread.name for thread in self._threads if not thread.is_alive()]
+        return f"not running any more: {', '.join(dead)}" if dead else None
+
+    def _record(self, run: CanaryRun) -> None:
+        self.history.add(run.observation())
+        self.history.put_run(run)
+        self.history.count(metrics.CANARY_RUNS, (run.site, run.canary, run.route, run.classification.outcome.value))
+
+    def _lag(self, seconds: float) -> None:
+        self.history.observe(metrics.SCHEDULE_LAG, (), seconds)
+
+    def _skipped(self) -> None:
+        self.history.count(metrics.SKIPPED, ())
+
+    def _commit(self) -> None:
+        self.history.commit(time.time())
+
+    def _evaluate(self) -> None:
+        now = time.time()
+        self._judge.judge(self.config, now)
+        self.telemetry.evaluated(now)
+
+    def _loop(self, name: str, every: Callable[[Config], timedelta], step: Callable[[], None]) -> None:
+        def run() -> None:
+            while True:
+                try:
+                    step()
+                except Exception:
+                    log.exception("%s failed, will be tried again", name)
+                if self._stopping.wait(every(self.config).total_seconds()):
+                    return
+
+        thread = threading.Thread(target=run, name=name, daemon=True)
+        self._threads.append(thread)
+        thread.start()

@@ -1,0 +1,169 @@
+"""The command line: `crawlhealth serve`, `check`, `probe`, `import`, `demo`, `bundle`."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import signal
+import sys
+from pathlib import Path
+from typing import IO
+
+import click
+
+from crawlhealth import __version__, configfile, web
+from crawlhealth import bundle as rendering
+from crawlhealth import demo as showing
+from crawlhealth import probe as probing
+from crawlhealth.app import Service
+from crawlhealth.config import Config
+from crawlhealth.history import HistoryError
+from crawlhealth.traffic import importing
+
+CONFIG = click.option(
+    "--config",
+    "path",
+    type=click.Path(path_type=Path),
+    default=Path("crawlhealth.yml"),
+    show_default=True,
+    help="The configuration file.",
+)
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="crawlhealth")
+def main() -> None:
+    """Tell, for every site you crawl, whether it still behaves like its own normal, and why not."""
+
+
+@main.command(epilog="Example: crawlhealth serve --config canaries/crawlhealth.yml")
+@CONFIG
+def serve(path: Path) -> None:
+    """Run the exporter: canaries, history, score, /metrics.
+
+    SIGHUP or POST /-/reload reads the configuration again; a broken one leaves the old one running.
+    """
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    try:
+        config = _load(path)
+        listener = web.bind(config.listen)
+    except OSError as error:
+        raise click.ClickException(f"cannot listen on {config.listen}: {error.strerror or error}") from error
+    try:
+        service = Service(path)
+    except HistoryError as error:
+        raise click.ClickException(str(error)) from error
+    service.start()
+    logging.getLogger("crawlhealth").info("listening on %s", web.url_of(listener))
+    try:
+        web.run(web.create(service.web_state()), listener, on_hangup=lambda: _hangup(service))
+    finally:
+        service.stop()
+
+
+@main.command(epilog="Example: crawlhealth check --config canaries/crawlhealth.yml")
+@CONFIG
+def check(path: Path) -> None:
+    """Read the configuration and name every problem in it, with its place and its remedy."""
+    config = _load(path)
+    click.echo(f"{path}: {len(config.sites)} sites, {len(config.canaries)} canaries, {len(config.routes)} routes: good")
+
+
+@main.command(epilog="Example: crawlhealth probe books/listing --route direct")
+@click.argument("target", metavar="SITE[/CANARY]")
+@CONFIG
+@click.option("--route", help="Only this route; all of the canary's by default.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def probe(target: str, path: Path, route: str | None, as_json: bool) -> None:
+    """Fetch a canary once and explain every step: phases, classification, checks, and the metrics it would set.
+
+    Only what is configured can be probed. Exits 1 when a run was refused, failed or had a wrong value.
+    """
+    config = _load(path)
+    try:
+        chosen = probing.choose(config, target, route)
+    except LookupError as error:
+        raise click.UsageError(str(error.args[0])) from error
+    results = [result for canary in chosen for result in probing.probe(config, canary)]
+    if as_json:
+        click.echo(json.dumps([probing.as_json(result) for result in results], indent=2, ensure_ascii=False))
+    else:
+        click.echo("\n\n".join(probing.as_text(result) for result in results))
+    sys.exit(0 if all(result.run.success for result in results) else 1)
+
+
+@main.command(name="import", epilog="Example: crawlhealth import --config crawlhealth.yml history.jsonl")
+@click.argument("files", nargs=-1, required=True, type=click.File("rb"))
+@CONFIG
+def import_(files: tuple[IO[bytes], ...], path: Path) -> None:
+    """Bring minute or hour windows from before the first day into the history, so that a score exists at once.
+
+    FILE is JSON lines, one window each ("-" reads standard input). May be repeated, and run while `serve` runs: rows
+    are replaced by site, route, source and start. No counter on /metrics moves. Exits 1 when a line was not taken.
+    """
+    config = _load(path)
+    failed = False
+    for file in files:
+        try:
+            with click.progressbar(file, label=file.name, hidden=not sys.stderr.isatty(), file=sys.stderr) as lines:
+                report = importing.import_windows(lines, config)
+        except HistoryError as error:
+            raise click.ClickException(str(error)) from error
+        for problem in report.problems:
+            click.echo(f"{file.name}:{problem.line}: {problem.reason}", err=True)
+        failed = failed or bool(report.problems)
+        click.echo(f"{file.name}: {report.taken} windows taken, {len(report.problems)} lines not")
+    sys.exit(1 if failed else 0)
+
+
+@main.command(epilog="Example: crawlhealth demo --once")
+@click.option("--once", is_flag=True, help="Play the story once and exit 0 only if it went as it should.")
+@click.option("--site-only", is_flag=True, help="Serve only the practice site, to try canaries or a crawler on.")
+@click.option("--port", type=click.IntRange(0, 65535), default=0, help="Port of the practice site with --site-only.")
+def demo(once: bool, site_only: bool, port: int) -> None:
+    """Watch a practice site turn from normal to resisting and back, with everything that notices it.
+
+    Runs the exporter on a compressed clock, with Prometheus and Alertmanager when they are installed.
+    """
+    if site_only:
+        showing.site.main(port)
+        return
+    sys.exit(showing.run(once=once))
+
+
+@main.command(epilog="Example: crawlhealth bundle --out alerting")
+@click.option("--out", type=click.Path(path_type=Path), default=Path("alerting"), show_default=True, help="Folder.")
+@click.option("--check", "only_check", is_flag=True, help="Write nothing; exit 1 when a file differs.")
+@click.option("--job", default="crawlhealth", show_default=True, help="The scrape job's name in Prometheus.")
+@click.option("--time-scale", type=click.FloatRange(min=1.0), default=1.0, help="Divide every duration by this.")
+def bundle(out: Path, only_check: bool, job: str, time_scale: float) -> None:
+    """Render the alert rules and the Alertmanager configuration."""
+    if not only_check:
+        for name in rendering.write(out, job=job, time_scale=time_scale):
+            click.echo(out / name)
+        return
+    differences = rendering.check(out, job=job, time_scale=time_scale)
+    for difference in differences:
+        click.echo(difference, err=True)
+    sys.exit(1 if differences else 0)
+
+
+def _hangup(service: Service) -> None:
+    try:
+        service.reload()
+    except configfile.ConfigError as error:
+        logging.getLogger("crawlhealth").error("the old configuration keeps running:\n%s", error)
+
+
+def _load(path: Path) -> Config:
+    try:
+        return configfile.load(path, environ=os.environ)
+    except configfile.ConfigError as error:
+        click.echo(str(error), err=True)
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,47 @@
+"""The exporter's own state as gauges: version, configuration reloads, evaluation."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Iterable
+
+from prometheus_client.metrics_core import Metric
+from prometheus_client.registry import Collector
+
+from crawlhealth import __version__, metrics
+
+
+class Telemetry(Collector):
+    """What the exporter says about itself. Times are unix seconds; None until the first one."""
+
+    def __init__(self) -> None:
+        self.reload_successful = True
+        self.reloaded_at: float | None = None
+        self.evaluated_at: float | None = None
+
+    def reloaded(self, now: float) -> None:
+        """Record that the configuration was read with success."""
+        self.reload_successful = True
+        self.reloaded_at = now
+
+    def reload_failed(self) -> None:
+        """Record that the configuration could not be read, and that the old one works on."""
+        self.reload_successful = False
+
+    def evaluated(self, now: float) -> None:
+        """Record that every verdict was computed."""
+        self.evaluated_at = now
+
+    def collect(self) -> Iterable[Metric]:
+        """The gauges, and the build information."""
+        build = metrics.BUILD.info()
+        build.add_metric([], {"version": __version__, "python": platform.python_version()})
+        yield build
+        successful = metrics.RELOAD_SUCCESSFUL.gauge()
+        successful.add_metric([], float(self.reload_successful))
+        yield successful
+        for spec, at in ((metrics.RELOAD_TIME, self.reloaded_at), (metrics.EVALUATION, self.evaluated_at)):
+            if at is not None:
+                family = spec.gauge()
+                family.add_metric([], at)
+                yield family

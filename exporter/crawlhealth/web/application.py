@@ -1,0 +1,106 @@
+"""Routes to endpoints, and what every answer carries."""
+
+from __future__ import annotations
+
+import hmac
+import logging
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from prometheus_client.registry import CollectorRegistry
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import MutableHeaders
+from starlette.requests import Request
+from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.routing import Route
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from crawlhealth.collector import Exposition
+from crawlhealth.config import Secret
+from crawlhealth.configfile import ConfigError
+from crawlhealth.web.exposition import metrics_endpoint
+from crawlhealth.web.pages import landing_endpoint
+
+log = logging.getLogger(__name__)
+
+_SECURITY_HEADERS = {
+    "content-security-policy": "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; frame-ancestors 'none'",
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+    "cache-control": "no-store",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WebState:
+    """What the endpoints ask of the running exporter.
+
+    `reload` raises ConfigError when the new configuration cannot be read. `tokens` are those that may post; none
+    means that posting needs no token. `problem` says what keeps the exporter from working, None while it works.
+    """
+
+    registry: CollectorRegistry
+    exposition: Callable[[], Exposition]
+    reload: Callable[[], None]
+    tokens: Callable[[], Iterable[Secret]]
+    ready: Callable[[], bool]
+    problem: Callable[[], str | None]
+
+
+def create(state: WebState) -> ASGIApp:
+    """The whole application."""
+
+    async def healthy(_: Request) -> Response:
+        problem = state.problem()
+        return PlainTextResponse(problem or "crawlhealth is healthy", status_code=503 if problem else 200)
+
+    async def ready(_: Request) -> Response:
+        if state.ready():
+            return PlainTextResponse("crawlhealth is ready")
+        return PlainTextResponse("crawlhealth has not judged its sites yet", status_code=503)
+
+    async def reload(request: Request) -> Response:
+        if not authorised(request, state.tokens()):
+            return JSONResponse({"error": "a bearer token from push.tokens is needed"}, status_code=401)
+        try:
+            await run_in_threadpool(state.reload)
+        except ConfigError as error:
+            return PlainTextResponse(f"the old configuration keeps running:\n{error}\n", status_code=400)
+        return PlainTextResponse("configuration reloaded\n")
+
+    application = Starlette(
+        routes=[
+            Route("/", landing_endpoint(state.exposition), methods=["GET"]),
+            Route("/metrics", metrics_endpoint(state.registry), methods=["GET"]),
+            Route("/-/healthy", healthy, methods=["GET"]),
+            Route("/-/ready", ready, methods=["GET"]),
+            Route("/-/reload", reload, methods=["POST", "PUT"]),
+        ],
+    )
+    return _with_headers(application)
+
+
+def authorised(request: Request, tokens: Iterable[Secret]) -> bool:
+    """Whether a request bears one of the tokens, compared in constant time; everything is when there are none."""
+    wanted = list(tokens)
+    if not wanted:
+        return True
+    scheme, _, given = request.headers.get("authorization", "").partition(" ")
+    offered = given.strip().encode() if scheme.lower() == "bearer" else b""
+    matches = [hmac.compare_digest(offered, token.reveal().encode()) for token in wanted]
+    return any(matches)
+
+
+def _with_headers(application: ASGIApp) -> ASGIApp:
+    async def wrapped(scope: Scope, receive: Receive, send: Send) -> None:
+        async def send_with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                for name, value in _SECURITY_HEADERS.items():
+                    headers.setdefault(name, value)
+            await send(message)
+
+        await application(scope, receive, send_with_headers)
+
+    return wrapped

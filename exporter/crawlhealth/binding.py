@@ -58,13 +58,16 @@ def plain(node: Node) -> object:
 
 
 class Binder:
-    """Reads the nodes of one document; `files` are the secret files it read on the way."""
+    """Reads the nodes of one document; `files` are the secret files it read on the way, `outside` the texts it took
+    from them and from the environment.
+    """
 
     def __init__(self, document: Document, *, environ: Mapping[str, str]) -> None:
         self.document = document
         self._environ = environ
         self._folder = document.file.parent
         self.files: list[Path] = []
+        self.outside: list[str] = []
 
     def record(self, node: Node | None, cls: type[T], steps: Steps = (), *, name: str | None = None) -> T | None:
         """A dataclass from a mapping; `name` fills the field of that name. None (and a problem) if nothing fits."""
@@ -216,7 +219,8 @@ class Binder:
                 found = _secret_file(path)
             except (OSError, ValueError) as error:
                 reason = getattr(error, "strerror", None) or str(error)
-                return self._bad(steps, f"the file {quoted(str(path))} cannot be read: {reason}")
+                return self._bad(steps, f"the file {quoted(str(path), 300)} cannot be read: {reason}")
+        self.outside.append(found)
         return found or self._bad(steps, f"{quoted(value.text)} holds nothing: put a value into it")
 
 

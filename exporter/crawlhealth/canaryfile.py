@@ -167,7 +167,7 @@ class CanaryFile:
             return
         owner = self._around.hosts.site(host, port)
         if owner != site:
-            whose = f"is the site {quoted(owner)}'s" if owner else "is in no site's hosts"
+            whose = f"belongs to the site {quoted(owner)}" if owner else "is in no site's hosts"
             hosts = ", ".join(self._around.sites[site].hosts[:5])
             message = (
                 f"the host {quoted(normal_name(host))} {whose}: add it to the hosts of {site} ({hosts}), or mend one"

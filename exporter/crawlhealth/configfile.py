@@ -5,7 +5,7 @@ from __future__ import annotations
 import glob
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
@@ -37,6 +37,8 @@ from crawlhealth.yamlfile import Document, Problem
 from crawlhealth.yamltree import Entries, quoted
 
 MAX_FILES: Final = 10_000
+SHORTEST_HIDDEN: Final = 4
+"""Characters: hiding shorter texts would only garble errors."""
 _USER_INFO: Final = re.compile(r"(//)[^/@\s]*@")
 
 
@@ -86,7 +88,7 @@ def load(path: Path, *, environ: Mapping[str, str]) -> Config:
     binder = Binder(document, environ=environ)
     written = binder.record(document.root, _Written)
     if written is None:
-        raise ConfigError(document.problems)
+        raise ConfigError(_without(document.problems, binder.outside))
     routes = {DIRECT: Route(name=DIRECT), **written.routes}
     known = dict.fromkeys((*routes, *_names(document, "routes")))
     data_dir = written.data_dir or path.parent / "data"
@@ -105,10 +107,11 @@ def load(path: Path, *, environ: Mapping[str, str]) -> Config:
     )
     readers = [CanaryFile(Document.read(file), around, environ=environ) for file in _canary_files(document, written)]
     canaries = _unique(readers)
-    problems = [*document.problems, *(problem for reader in readers for problem in reader.document.problems)]
+    binders = (binder, *(reader.binder for reader in readers))
+    problems = [problem for each in binders for problem in each.document.problems]
     if problems:
-        raise ConfigError(problems)
-    secrets = [*binder.files, *(file for reader in readers for file in reader.binder.files)]
+        raise ConfigError(_without(problems, [text for each in binders for text in each.outside]))
+    secrets = [file for each in binders for file in each.files]
     files = dict.fromkeys((path, *(reader.document.file for reader in readers), *secrets))
     return Config(
         data_dir=data_dir,
@@ -122,6 +125,19 @@ def load(path: Path, *, environ: Mapping[str, str]) -> Config:
         push=written.push,
         files=tuple(files),
     )
+
+
+def _without(problems: Iterable[Problem], outside: Iterable[str]) -> list[Problem]:
+    """The problems without any text that came from the environment or a secret file."""
+    hidden = {form for text in outside for form in (text, text[:40], text.split("\n")[0], repr(text)[1:-1][:40])}
+    known = [re.escape(form) for form in sorted(hidden, key=len, reverse=True) if len(form) >= SHORTEST_HIDDEN]
+    if not known:
+        return list(problems)
+    pattern = re.compile("|".join(known), re.IGNORECASE)
+    return [
+        replace(problem, message=pattern.sub("***", problem.message), path=pattern.sub("***", problem.path))
+        for problem in problems
+    ]
 
 
 def _names(document: Document, key: str) -> tuple[str, ...]:
@@ -139,7 +155,7 @@ def _canary_files(document: Document, written: _Written) -> tuple[Path, ...]:
         files = [folder / match for match in matches]
         files = [file for file in files if file.resolve() != own]
         if not files:
-            message = f"{quoted(pattern)} matches no file under {folder}: mend the pattern, or leave it out"
+            message = f"{quoted(pattern, 300)} matches no file under {folder}: mend the pattern, or leave it out"
             document.report(("canaries", number), message)
         found.update(dict.fromkeys(files))
         if len(found) > MAX_FILES:

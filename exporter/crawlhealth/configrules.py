@@ -177,7 +177,7 @@ def check_fetch(document: Document, fetch: Fetching) -> None:
     if not (fetch.user_agent.strip() and fetch.user_agent.isprintable() and fetch.user_agent.isascii()):
         document.report(("fetch", "user_agent"), "must say who fetches, in plain ASCII on one line")
     if fetch.ca_file is not None and not fetch.ca_file.is_file():
-        document.report(("fetch", "ca_file"), f"there is no file {quoted(str(fetch.ca_file))}")
+        document.report(("fetch", "ca_file"), f"there is no file {quoted(str(fetch.ca_file), 300)}")
 
 
 def check_listen(document: Document, listen: str) -> None:
@@ -193,7 +193,7 @@ def check_listen(document: Document, listen: str) -> None:
 def check_data_dir(document: Document, data_dir: Path) -> None:
     """The folder may be new, but nothing else may stand there."""
     if data_dir.exists() and not data_dir.is_dir():
-        document.report(("data_dir",), f"{quoted(str(data_dir))} is not a folder: name another")
+        document.report(("data_dir",), f"{quoted(str(data_dir), 300)} is not a folder: name another")
 
 
 def _positive(document: Document, value: timedelta, *steps: str) -> None:

@@ -57,9 +57,12 @@ def read_expectations(binder: Binder, canary: Node, routes: tuple[str, ...], ste
 
 
 def _spec(binder: Binder, node: Node, routes: tuple[str, ...], steps: Steps) -> ValueSpec | None:
-    document, value = binder.document, binder.record(node, _Value, steps)
-    if value is None or not isinstance(node, Entries):
+    document = binder.document
+    if not isinstance(node, Entries):
         document.report(steps, 'needs a selector: write {css: "h1::text"}')
+        return None
+    value = binder.record(node, _Value, steps)
+    if value is None:
         return None
     selector = _selector(document, value, steps)
     if value.regex is not None:
@@ -85,7 +88,7 @@ def _selector(document: Document, value: _Value, steps: Steps) -> Selector | Non
     written = {kind: getattr(value, kind) for kind in KINDS if getattr(value, kind) is not None}
     if len(written) > 1:
         document.report(steps, f"has {' and '.join(written)}: keep one of them")
-    elif not written and all(document.sound(*steps, kind) for kind in KINDS):
+    elif not written and document.sound(*steps):
         document.report(steps, f'needs one of {", ".join(KINDS)}: write for instance css: "h1::text"')
     selectors = [Selector(kind=kind, expression=written[kind]) for kind in KINDS if kind in written]
     for selector in selectors:

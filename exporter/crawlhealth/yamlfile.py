@@ -71,7 +71,7 @@ class Document:
     @property
     def full(self) -> bool:
         """Whether so many problems were found that looking for more is of no use."""
-        return len(self.problems) >= MAX_PROBLEMS
+        return len(self.problems) > MAX_PROBLEMS
 
     def report(self, steps: Steps, message: str, *, key: bool = False, secret: bool = False) -> None:
         """Note a problem with the value (or the key) at `steps`, or at the nearest thing above that exists."""
@@ -111,9 +111,9 @@ class Document:
 
     def add(self, line: int, column: int, path: str, message: str, *, secret: bool = False) -> None:
         """Note a problem at a line and column; past the limit only that there are more."""
-        if len(self.problems) > MAX_PROBLEMS:
-            return
         if self.full:
+            return
+        if len(self.problems) == MAX_PROBLEMS:
             path, message = "", "there are more problems in this file: mend these first"
         source = "" if secret or not 0 < line <= len(self._lines) else self._lines[line - 1][:500]
         problem = Problem(

@@ -31,6 +31,7 @@ _REMEDIES: Final = (
     ("did not find expected ',' or", "close the bracket, or put a comma between the items"),
     ("undefined alias", "define the &anchor before its *alias; a text that starts with * needs quotes"),
     ("quoted scalar", "close the quotes"),
+    ("maximum nesting depth", "write it flatter"),
 )
 
 
@@ -106,9 +107,9 @@ def tree(text: str, note: Note) -> Node:
     return build.root
 
 
-def quoted(text: str) -> str:
+def quoted(text: str, most: int = 60) -> str:
     """A text as an error may show it: one line, not too long."""
-    return repr(text if len(text) <= 60 else text[:57] + "…")
+    return repr(text if len(text) <= most else text[: most - 1] + "…")
 
 
 class _Open:

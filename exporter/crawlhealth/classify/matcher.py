@@ -48,7 +48,7 @@ class Matcher:
     """A table of rules, compiled. Holds no state of a page; safe to share between threads."""
 
     def __init__(self, rules: Sequence[Rule]) -> None:
-        ordered = sorted(rules, key=lambda rule: (rule.act in _PLAIN_ACTS or rule.vendor == "generic", rule.trust))
+        ordered = sorted(rules, key=_rank)
         self._markers = tuple({marker: None for rule in ordered for marker in rule.needs})
         number = {marker: index for index, marker in enumerate(self._markers)}
         self._single = [_compile(marker.pattern) for marker in self._markers]
@@ -129,6 +129,12 @@ class Matcher:
                 excerpt = part[max(0, match.start() - _EXCERPT) : match.end() + _EXCERPT]
             excerpts.append(excerpt)
         return Found(rule=row.rule, excerpt=excerpts[0])
+
+
+def _rank(rule: Rule) -> tuple[bool, Where]:
+    """Vendors before pages of no vendor, then by trust; a tag, a script and a JSON key are trusted alike."""
+    structure = rule.trust in {Where.MARKUP, Where.CODE, Where.DATA}
+    return (rule.act in _PLAIN_ACTS or rule.vendor == "generic", Where.MARKUP if structure else rule.trust)
 
 
 class _Set:

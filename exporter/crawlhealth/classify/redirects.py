@@ -9,6 +9,7 @@ from urllib.parse import urljoin, urlsplit
 
 import re2
 
+from crawlhealth.hosts import HostIndex, normal_name
 from crawlhealth.model import Response
 from crawlhealth.outcome import Reason
 
@@ -22,7 +23,7 @@ _MAX_URL: Final = 4_096
 
 
 class Place(NamedTuple):
-    """The parts of a URL that are compared; host in lower case without a final dot."""
+    """The parts of a URL that are compared; host in its normal form."""
 
     host: str
     port: int | None
@@ -33,7 +34,7 @@ def place(url: str) -> Place | None:
     """The place of a URL, None for what is none."""
     try:
         parts = urlsplit(url[:_MAX_URL])
-        host = (parts.hostname or "").rstrip(".")
+        host = normal_name(parts.hostname or "")
         port = parts.port or _PORTS.get(parts.scheme)
     except ValueError:
         return None
@@ -66,7 +67,7 @@ def away(response: Response, hosts: Sequence[str]) -> Reason | None:
         return Reason.CONSENT_PAGE
     if _LOGIN.search(got.path) and not _LOGIN.search(asked.path):
         return Reason.REDIRECTED_LOGIN
-    if not _same_host(asked, got) and hosts and not belongs(got, hosts):
+    if not _same_host(asked, got) and hosts and HostIndex({"": hosts}).site(got.host, got.port) is None:
         return Reason.REDIRECTED_AWAY
     if got.path == "/" and not _HOME.search(asked.path):
         return Reason.REDIRECTED_HOME
@@ -79,14 +80,3 @@ def _hits(pattern: re2._Regexp, where: Place) -> bool:
 
 def _same_host(asked: Place, got: Place) -> bool:
     return asked.host.removeprefix("www.") == got.host.removeprefix("www.")
-
-
-def belongs(where: Place, hosts: Sequence[str]) -> bool:
-    """Whether a place is one of a site's: exact host, `.suffix` for all below it, a port only where it is written."""
-    for entry in hosts:
-        name, _, port = entry.lower().rpartition(":") if entry.rpartition(":")[2].isdigit() else (entry.lower(), "", "")
-        if port and where.port != int(port):
-            continue
-        if where.host == name.strip("[]") or (name.startswith(".") and where.host.endswith(name)):
-            return True
-    return False

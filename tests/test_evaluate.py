@@ -1,0 +1,159 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from crawlhealth.config import ScoreSettings
+from crawlhealth.evaluate import SiteRecord, evaluate
+from crawlhealth.model import Band, Baseline, Rates, Signal, Unknown, Verdict
+from crawlhealth.outcome import Source
+from crawlhealth.tally import Slot, Tally
+from samples import HOUR, NOW, slot
+
+SETTINGS = ScoreSettings()
+NORMAL = Baseline(
+    hours=336, newest=NOW - 86400, rates=Rates(hard_block=0.0, challenge=0.0, soft_block=0.0, extraction=0.0)
+)
+
+
+def judged(
+    *slots: Slot, baseline: Baseline | None = NORMAL, previous: Verdict | None = None, now: float = NOW, seen: int = 1
+) -> Verdict:
+    record = SiteRecord(site="books", slots=slots, requests=seen)
+    return evaluate(record, baseline, previous, now, SETTINGS)
+
+
+@pytest.mark.parametrize(
+    ("slots", "window"),
+    [
+        pytest.param([slot(NOW - 60, Tally(ok=50))], (3600, 50), id="one hour, when it holds fifty"),
+        pytest.param([slot(NOW - 60, Tally(ok=49))], None, id="49 are too few everywhere"),
+        pytest.param(
+            [slot(NOW - 60, Tally(ok=49)), slot(NOW - 2 * HOUR, Tally(ok=1))], (10800, 50), id="else three hours"
+        ),
+        pytest.param([slot(NOW - 60, Tally(ok=9)), slot(NOW - 5 * HOUR, Tally(ok=45))], (21600, 54), id="else six"),
+        pytest.param([slot(NOW - 24 * HOUR, Tally(ok=60), seconds=HOUR)], (86400, 60), id="else a day"),
+        pytest.param([slot(NOW - 25 * HOUR, Tally(ok=60), seconds=HOUR)], None, id="older than all windows"),
+        pytest.param(
+            [slot(NOW - 60, Tally(ok=25), source=source) for source in Source], (3600, 50), id="both sources together"
+        ),
+        pytest.param([slot(NOW - 60, Tally(ok=20, error=30))], (3600, 50), id="errors are requests too"),
+        pytest.param([slot(NOW + 60, Tally(ok=50))], None, id="slots in the future, of a wrong clock, are not present"),
+    ],
+)
+def test_the_window_is_the_shortest_with_fifty_requests(slots: list[Slot], window: tuple[float, int] | None) -> None:
+    verdict = judged(*slots)
+    seen = None if verdict.window is None else (verdict.window.seconds, verdict.window.requests)
+    assert seen == window
+    assert (verdict.score is None) == (window is None)
+
+
+def test_a_new_site_is_unknown_and_nothing_else() -> None:
+    verdict = judged(baseline=None, seen=0)
+    assert (verdict.band, verdict.unknown) == (Band.UNKNOWN, Unknown.NOT_ENOUGH_REQUESTS)
+    assert (verdict.score, verdict.score_raw, verdict.parser_score, verdict.penalties) == (None, None, None, ())
+
+
+def test_one_request_triggers_no_band() -> None:
+    verdict = judged(slot(NOW - 60, Tally(hard_block=1)), baseline=None)
+    assert (verdict.band, verdict.score) == (Band.UNKNOWN, None)
+
+
+def test_without_a_baseline_the_signals_are_seen_but_not_scored() -> None:
+    verdict = judged(slot(NOW - 60, Tally(ok=30, challenge=30)), baseline=None)
+    assert (verdict.unknown, verdict.score, verdict.parser_score) == (Unknown.NO_BASELINE, None, None)
+    assert verdict.window is not None
+    assert verdict.window.rates.challenge == 0.5
+
+
+def test_the_score_is_the_lower_of_plain_and_cap_and_the_penalties_add_up() -> None:
+    verdict = judged(slot(NOW - 60, Tally(ok=66, challenge=34)))
+    assert (verdict.score, verdict.score_raw) == (66, 75)
+    assert [(r.signal, r.points) for r in verdict.reasons] == [
+        (Signal.CHALLENGE, 25.0), (Signal.REFUSED_CAP, pytest.approx(9.0)),
+    ]  # fmt: skip
+    assert 100 - sum(p.points for p in verdict.penalties) == pytest.approx(66)
+
+
+def test_a_site_that_refuses_everything_scores_0() -> None:
+    assert judged(slot(NOW - 60, Tally(hard_block=100))).score == 0
+
+
+def test_the_first_score_is_as_it_is_and_the_next_is_smoothed() -> None:
+    first = judged(slot(NOW - 60, Tally(ok=100)))
+    half = NOW + SETTINGS.smoothing.total_seconds()
+    second = judged(slot(half - 60, Tally(hard_block=100)), previous=first, now=half, seen=2)
+    assert (first.score, second.score, second.score_raw) == (100, 50, 65)
+    back = judged(slot(NOW - 120, Tally(hard_block=100)), previous=second, now=NOW - 60, seen=3)
+    assert back.score == 50, "a clock that steps back keeps the score before"
+
+
+def test_after_a_time_without_a_score_smoothing_begins_anew() -> None:
+    first = judged(slot(NOW - 60, Tally(ok=100)))
+    silent = judged(previous=first, now=NOW + 60)
+    again = judged(slot(NOW + 60, Tally(hard_block=100)), previous=silent, now=NOW + 120, seen=2)
+    assert (silent.score, silent.band, again.score) == (None, Band.UNKNOWN, 0)
+
+
+def test_a_bad_band_is_held_while_there_is_no_score() -> None:
+    verdict = judged(slot(NOW - 60, Tally(hard_block=100)))
+    for minute in range(1, 5):
+        now = NOW + minute * 60
+        verdict = judged(slot(now - 60, Tally(hard_block=100)), previous=verdict, now=now, seen=minute + 1)
+    assert verdict.band is Band.RESISTING
+    quiet = judged(previous=verdict, now=NOW + 86400, seen=5)
+    assert (quiet.band, quiet.state.held, quiet.score) == (Band.RESISTING, True, None)
+
+
+def test_an_evaluation_that_sees_nothing_new_changes_no_band() -> None:
+    bad = slot(NOW - 60, Tally(hard_block=100))
+    verdict = judged(bad)
+    for minute in range(1, 30):
+        verdict = judged(bad, previous=verdict, now=NOW + minute * 60)
+    assert (verdict.band, verdict.score) == (Band.UNKNOWN, 0)
+
+
+def test_extraction_is_read_where_enough_pages_were_extracted() -> None:
+    """Traffic fills the hour without saying anything of extraction; canaries say it over a day."""
+    traffic = slot(NOW - 60, Tally(ok=5000))
+    canary = [
+        slot(NOW - n * HOUR, Tally(ok=6, extractions_ok=3, extractions_failed=3), source=Source.CANARY)
+        for n in range(1, 20)
+    ]
+    verdict = judged(traffic, *canary)
+    assert verdict.window is not None
+    assert (verdict.window.seconds, verdict.window.extractions, verdict.window.rates.extraction) == (3600, 114, 0.5)
+    assert (verdict.score, verdict.parser_score) == (100, 50)
+
+
+@pytest.mark.parametrize(
+    ("tally", "normal"),
+    [
+        pytest.param(Tally(ok=100, extractions_failed=49), 0.0, id="too few extractions"),
+        pytest.param(Tally(ok=100, extractions_failed=60), None, id="no normal of extraction"),
+    ],
+)
+def test_the_parser_score_is_absent_while_unknown(tally: Tally, normal: float | None) -> None:
+    baseline = replace(NORMAL, rates=replace(NORMAL.rates, extraction=normal))
+    assert judged(slot(NOW - 60, tally), baseline=baseline).parser_score is None
+
+
+def test_a_broken_parser_costs_no_health() -> None:
+    verdict = judged(slot(NOW - 60, Tally(ok=100, extractions_failed=100)))
+    assert (verdict.score, verdict.parser_score) == (100, 0)
+
+
+def test_routes_are_told_apart() -> None:
+    verdict = judged(slot(NOW - 60, Tally(ok=90, error=10)), slot(NOW - 60, Tally(ok=10, hard_block=30), route="dc-us"))
+    assert verdict.route_refused == {"direct": 0.0, "dc-us": 0.75}
+    assert verdict.route_error == {"direct": 0.1, "dc-us": 0.0}
+
+
+def test_windows_and_minimum_are_configuration() -> None:
+    settings = replace(SETTINGS, min_requests=5, windows=(timedelta(seconds=16), timedelta(seconds=8)))
+    record = SiteRecord(site="books", slots=(slot(NOW - 7, Tally(ok=5), seconds=1),), requests=5)
+    verdict = evaluate(record, NORMAL, None, NOW, settings)
+    assert verdict.window is not None
+    assert verdict.window.seconds == 8

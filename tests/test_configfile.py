@@ -238,12 +238,12 @@ def test_the_samples_are_read_without_a_problem() -> None:
 
 
 LEAVES = st.sampled_from([
-    "direct", "books", "us", "5m", "0", "-1", "1e999", "true", "~", "https://books.example/", ".*", "c.yml", "([", "{env: A}",
-    "{file: a}", "[]", "{}", "'\\0'", "\u20ac", "h1::text", "&a x", "*a",
+    "direct", "books", "us", "5m", "0", "-1", "1e999", "true", "~", "https://books.example/", ".*", "c.yml", "([",
+    "{env: A}", "{file: a}", "[]", "{}", "'\\0'", "\u20ac", "h1::text", "&a x", "*a",
 ])  # fmt: skip
 KEYS = st.sampled_from([
-    "routes", "sites", "canaries", "score", "weights", "bands", "fetch", "hosts", "proxy", "name", "url", "expect", "css",
-    "number", "count", "same_on", "every", "timeout", "headers", "site", "listen", "push", "tokens", "data_dir", "x",
+    "routes", "sites", "canaries", "score", "weights", "bands", "fetch", "hosts", "proxy", "name", "url", "expect",
+    "css", "number", "count", "same_on", "every", "timeout", "headers", "site", "listen", "push", "tokens", "data_dir", "x",
 ])  # fmt: skip
 FLOW = st.recursive(
     LEAVES,

@@ -58,8 +58,9 @@ def plain(node: Node) -> object:
 
 
 class Binder:
-    """Reads the nodes of one document; `files` are the secret files it read on the way, `outside` the texts it took
-    from them and from the environment.
+    """Reads the nodes of one document.
+
+    `files` are the secret files it read on the way, `outside` the texts it took from them and from the environment.
     """
 
     def __init__(self, document: Document, *, environ: Mapping[str, str]) -> None:

@@ -92,13 +92,7 @@ def load(path: Path, *, environ: Mapping[str, str]) -> Config:
     routes = {DIRECT: Route(name=DIRECT), **written.routes}
     known = dict.fromkeys((*routes, *_names(document, "routes")))
     data_dir = written.data_dir or path.parent / "data"
-    check_routes(document, routes)
-    check_sites(document, written.sites, known)
-    check_score(document, written.score)
-    check_history(document, written.history, written.score)
-    check_fetch(document, written.fetch)
-    check_listen(document, written.listen)
-    check_data_dir(document, data_dir)
+    _check(document, written, routes, known, data_dir)
     around = Surroundings(
         names=frozenset(_names(document, "sites")),
         sites=written.sites,
@@ -125,6 +119,19 @@ def load(path: Path, *, environ: Mapping[str, str]) -> Config:
         push=written.push,
         files=tuple(files),
     )
+
+
+def _check(
+    document: Document, written: _Written, routes: Mapping[str, Route], known: Mapping[str, object], data_dir: Path
+) -> None:
+    """Everything that must hold inside the file itself; `known` has the routes that could not be read too."""
+    check_routes(document, routes)
+    check_sites(document, written.sites, known)
+    check_score(document, written.score)
+    check_history(document, written.history, written.score)
+    check_fetch(document, written.fetch)
+    check_listen(document, written.listen)
+    check_data_dir(document, data_dir)
 
 
 def _without(problems: Iterable[Problem], outside: Iterable[str]) -> list[Problem]:

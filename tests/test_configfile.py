@@ -173,6 +173,7 @@ def test_render_shows_the_line_and_a_caret(folder: Folder) -> None:
         pytest.param("push: {tokens: S3CRET}", id="a token without a list"),
         pytest.param("push: {token: S3CRET}", id="a token under another key"),
         pytest.param("routes: {a: {proxy: 'http://u:S3CRET@h:1'}}", id="a proxy's password written out"),
+        pytest.param("routes: {a: {proxy: 'http://u:p@S3CRET@h:1', x: 1}}", id="beside another problem on its line"),
         pytest.param("routes: {a: {proxy: {env: BAD}}}", id="a proxy that is no URL"),
         pytest.param("routes: {a: {headers: {X: {env: LINES}}}}", id="a header that cannot be sent"),
         pytest.param("listen: {env: BAD}", id="an address from outside"),
@@ -243,7 +244,8 @@ LEAVES = st.sampled_from([
 ])  # fmt: skip
 KEYS = st.sampled_from([
     "routes", "sites", "canaries", "score", "weights", "bands", "fetch", "hosts", "proxy", "name", "url", "expect",
-    "css", "number", "count", "same_on", "every", "timeout", "headers", "site", "listen", "push", "tokens", "data_dir", "x",
+    "css", "number", "count", "same_on", "every", "timeout", "headers", "site", "listen", "push", "tokens",
+    "data_dir", "x",
 ])  # fmt: skip
 FLOW = st.recursive(
     LEAVES,

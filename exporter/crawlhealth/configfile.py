@@ -39,7 +39,7 @@ from crawlhealth.yamltree import Entries, quoted
 MAX_FILES: Final = 10_000
 SHORTEST_HIDDEN: Final = 4
 """Characters: hiding shorter texts would only garble errors."""
-_USER_INFO: Final = re.compile(r"(//)[^/@\s]*@")
+_USER_INFO: Final = re.compile(r"(//)[^/\s]*@")
 
 
 class ConfigError(Exception):
@@ -52,10 +52,11 @@ class ConfigError(Exception):
     def render(self) -> str:
         """Every problem with its line and a caret under the column; lines that may hold a secret are not shown."""
         said = []
+        private = {(problem.file, problem.line) for problem in self.problems if not problem.source}
         for problem in self.problems:
             said.append(str(problem))
             source = _USER_INFO.sub(lambda match: match.group(1) + "*" * (len(match.group()) - 3) + "@", problem.source)
-            if source.strip():
+            if source.strip() and (problem.file, problem.line) not in private:
                 gutter = f"{problem.line:>5} | "
                 lead = "".join("\t" if character == "\t" else " " for character in source[: problem.column - 1])
                 said += [gutter + source, " " * (len(gutter) - 2) + "| " + lead + "^"]

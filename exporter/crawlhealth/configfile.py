@@ -46,21 +46,30 @@ class ConfigError(Exception):
     """A configuration that cannot be used. `problems` has all of them, by file and line."""
 
     def __init__(self, problems: Iterable[Problem]) -> None:
-        self.problems = tuple(sorted(problems))
+        found = sorted(problems)
+        private = {(problem.file, problem.line) for problem in found if not problem.source}
+        self.problems = tuple(
+            replace(problem, source="" if (problem.file, problem.line) in private else _masked(problem.source))
+            for problem in found
+        )
         super().__init__("\n".join(map(str, self.problems)))
 
     def render(self) -> str:
         """Every problem with its line and a caret under the column; lines that may hold a secret are not shown."""
         said = []
-        private = {(problem.file, problem.line) for problem in self.problems if not problem.source}
         for problem in self.problems:
             said.append(str(problem))
-            source = _USER_INFO.sub(lambda match: match.group(1) + "*" * (len(match.group()) - 3) + "@", problem.source)
-            if source.strip() and (problem.file, problem.line) not in private:
+            if problem.source.strip():
                 gutter = f"{problem.line:>5} | "
-                lead = "".join("\t" if character == "\t" else " " for character in source[: problem.column - 1])
-                said += [gutter + source, " " * (len(gutter) - 2) + "| " + lead + "^"]
+                before = problem.source[: problem.column - 1]
+                lead = "".join("\t" if character == "\t" else " " for character in before)
+                said += [gutter + problem.source, " " * (len(gutter) - 2) + "| " + lead + "^"]
         return "\n".join(said)
+
+
+def _masked(source: str) -> str:
+    """A line of a file without the user names and passwords of its URLs, as long as before."""
+    return _USER_INFO.sub(lambda match: match.group(1) + "*" * (len(match.group()) - 3) + "@", source)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

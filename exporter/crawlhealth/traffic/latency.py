@@ -16,14 +16,21 @@ OPEN_END: Final = 2.0
 
 
 def from_quantiles(count: int, p50: float, p95: float) -> dict[int, int]:
-    """A histogram of `count` latencies with these quantiles in seconds, log-normal between and beyond them."""
+    """A histogram of `count` latencies with these quantiles in seconds, log-normal between and beyond them.
+
+    Its own p95 falls into the bucket of `p95`, however few there are.
+    """
+    if count == 0:
+        return {}
     if p95 <= p50:
-        return {stats.bucket(p95): count} if count else {}
+        return {stats.bucket(p95): count}
     spread = NormalDist(math.log(p50), math.log(p95 / p50) / _Z95)
+    rank, slow = math.ceil(0.95 * count), stats.bucket(p95)
     histogram: dict[int, int] = {}
     below = 0
     for index, bound in enumerate(stats.BOUNDS):
         upto = math.floor(count * spread.cdf(math.log(bound)) + 0.5)
+        upto = min(upto, rank - 1) if index < slow else max(upto, rank)
         _put(histogram, index, upto - below)
         below = upto
     _put(histogram, len(stats.BOUNDS), count - below)

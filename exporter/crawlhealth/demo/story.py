@@ -112,7 +112,7 @@ STORY: Final[tuple[Stage, ...]] = (
         behaviours=(_SLOW, _CHALLENGES, _SOFT_BLOCKS),
         expects=(
             band_is("degrading"),
-            score_within(50, 65),
+            score_within(50, 70),
             reasons_are("challenge", "latency", "soft_block"),
             notice("CrawlTargetDegrading", "firing", pages=False),
         ),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final, Literal
 
 import jmespath
@@ -49,6 +50,7 @@ def pattern_problem(regex: str) -> str | None:
     return None
 
 
+@lru_cache(maxsize=4096)
 def compiled_pattern(regex: str) -> re2._Regexp[str]:
     """The RE2 pattern, compiled within a memory bound; re2.error if it does not compile."""
     options = re2.Options()

@@ -7,7 +7,7 @@ import socket
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from typing import Final
 
 from crawlhealth.canary.crew import Crew
@@ -36,9 +36,15 @@ class Endpoint:
     @property
     def ip(self) -> IP:
         """The bare address."""
-        return ipaddress.ip_address(self.sockaddr[0].partition("%")[0])
+        return _parsed(self.sockaddr[0])
 
 
+@lru_cache(maxsize=4096)
+def _parsed(address: str) -> IP:
+    return ipaddress.ip_address(address.partition("%")[0])
+
+
+@lru_cache(maxsize=4096)
 def refusal(ip: IP) -> str | None:
     """Why an address is never connected to: link-local, metadata, unspecified, multicast; None if it may be."""
     bare = embedded(ip)
@@ -53,6 +59,7 @@ def refusal(ip: IP) -> str | None:
     return None
 
 
+@lru_cache(maxsize=4096)
 def is_public(ip: IP) -> bool:
     """Whether an address is reachable from everywhere: not loopback, private, shared or reserved."""
     return embedded(ip).is_global

@@ -26,21 +26,30 @@ _HANDSHAKE_BYTES: Final = 1 << 20
 
 
 @dataclass(slots=True, kw_only=True)
-class Trail:
-    """What one fetch met on its way, over all redirects: filled while it goes."""
+class Attempt:
+    """One fetch on its way, over all its redirects: its clock, its line, and what it met. Filled while it goes."""
 
+    watch: Watch
+    line: Line | None = None
     address: str = ""
     public: bool = False
     not_after: dict[str, float] = field(default_factory=dict)
 
+    def hang_up(self) -> None:
+        """Close the line that is open."""
+        if self.line is not None:
+            self.line.hang_up()
+            self.line = None
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """One origin to connect to."""
+    """One origin to connect to; `authority` is host and port as a Host header has them."""
 
     scheme: str
     host: str
     port: int
+    authority: str
 
 
 class Contexts:
@@ -84,17 +93,18 @@ class Connector:
         """Whether requests go to the proxy itself, with the whole URL (plain HTTP through an HTTP proxy)."""
         return self.proxy is not None and not self.proxy.is_socks and target.scheme == "http"
 
-    def open(self, target: Target, watch: Watch, trail: Trail) -> Line:
-        """A line to the origin, through TLS for https. Raises Failure; what was learnt on the way is in the trail."""
-        line = self._reach(target, watch, trail)
+    def open(self, target: Target, attempt: Attempt) -> Line:
+        """A line to the origin, through TLS for https. Raises Failure; what was learnt on the way is in the attempt."""
+        line = self._reach(target, attempt)
         if target.scheme != "https":
             return line
+        watch = attempt.watch
         watch.enter(Phase.TLS)
         try:
             secured = _handshake(line, target.host, self._contexts.verifying, watch)
         except ssl.SSLCertVerificationError as error:
             line.hang_up()
-            self._look(target, watch, trail)
+            self._look(target, attempt)
             raise Failure(Reason.TLS, f"the certificate does not verify: {error.verify_message}") from None
         except Failure:
             line.hang_up()
@@ -102,21 +112,22 @@ class Connector:
         certificate = secured.getpeercert()
         ends = certificate.get("notAfter") if certificate else None
         if isinstance(ends, str):
-            trail.not_after[target.host] = float(ssl.cert_time_to_seconds(ends))
+            attempt.not_after[target.host] = float(ssl.cert_time_to_seconds(ends))
         return Line(secured, watch)
 
-    def _reach(self, target: Target, watch: Watch, trail: Trail) -> Line:
+    def _reach(self, target: Target, attempt: Attempt) -> Line:
+        watch = attempt.watch
         if self.proxy is None:
             watch.enter(Phase.DNS)
             endpoints = permitted(
-                self._resolver.lookup(target.host, target.port, watch.remaining()), from_public=trail.public
+                self._resolver.lookup(target.host, target.port, watch.remaining()), from_public=attempt.public
             )
             watch.enter(Phase.CONNECT)
             sock, endpoint = _connect(endpoints, watch)
-            trail.address = endpoint.sockaddr[0]
-            trail.public = trail.public or is_public(endpoint.ip)
+            attempt.address = endpoint.sockaddr[0]
+            attempt.public = attempt.public or is_public(endpoint.ip)
             return _line(sock, watch)
-        self._check_literal(target, trail)
+        self._check_literal(target, attempt)
         watch.enter(Phase.CONNECT)
         with blamed_on_proxy():
             return self._through_proxy(self.proxy, target, watch)
@@ -137,21 +148,22 @@ class Connector:
             raise
         return line
 
-    def _check_literal(self, target: Target, trail: Trail) -> None:
+    def _check_literal(self, target: Target, attempt: Attempt) -> None:
         """The address policy where the proxy resolves names: an address written as such is judged, a name is public."""
         ip = literal(target.host)
         problem = None if ip is None else refusal(ip)
-        if ip is not None and problem is None and trail.public and not is_public(ip):
+        if ip is not None and problem is None and attempt.public and not is_public(ip):
             problem = "not public, after a public one"
         if problem is not None:
             raise Failure(Reason.ADDRESS_REFUSED, f"{target.host} is {problem}")
-        trail.public = trail.public or ip is None or is_public(ip)
-        trail.address = "through the proxy"
+        attempt.public = attempt.public or ip is None or is_public(ip)
+        attempt.address = "through the proxy"
 
-    def _look(self, target: Target, watch: Watch, trail: Trail) -> None:
+    def _look(self, target: Target, attempt: Attempt) -> None:
         """Read the end of a certificate that did not verify, with a second handshake; if that fails, nothing."""
+        watch = attempt.watch
         try:
-            line = self._reach_again(target, watch, trail)
+            line = self._reach_again(target, attempt)
         except Failure:
             return
         try:
@@ -159,18 +171,19 @@ class Connector:
             der = secured.getpeercert(binary_form=True)
             if der:
                 end = x509.load_der_x509_certificate(der).not_valid_after_utc.timestamp()
-                trail.not_after[target.host] = end
+                attempt.not_after[target.host] = end
         except (Failure, ssl.SSLError, ValueError, OverflowError):
             pass  # what the verification said is told anyway
         finally:
             line.hang_up()
 
-    def _reach_again(self, target: Target, watch: Watch, trail: Trail) -> Line:
+    def _reach_again(self, target: Target, attempt: Attempt) -> Line:
+        watch = attempt.watch
         if self.proxy is not None:
             with blamed_on_proxy():
                 return self._through_proxy(self.proxy, target, watch)
         endpoints = self._resolver.lookup(target.host, target.port, watch.remaining())
-        sock, _ = _connect(permitted(endpoints, from_public=trail.public), watch)
+        sock, _ = _connect(permitted(endpoints, from_public=attempt.public), watch)
         return _line(sock, watch)
 
 
@@ -188,7 +201,6 @@ def _connect(endpoints: list[Endpoint], watch: Watch) -> tuple[socket.socket, En
         try:
             sock.settimeout(watch.remaining() / (len(endpoints) - position))
             sock.connect(endpoint.sockaddr)
-            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         except OSError as error:
             sock.close()
             failure = _connect_failure(error, watch)

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import email.utils
-import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
 import requests
+from requests.cookies import RequestsCookieJar
 
 from crawlhealth.canary.addresses import Resolver
-from crawlhealth.canary.connect import Connector, Contexts, Trail
+from crawlhealth.canary.answer import Answer
+from crawlhealth.canary.connect import Attempt, Connector, Contexts
 from crawlhealth.canary.failure import Failure
-from crawlhealth.canary.hop import BoundedAdapter, OneHop
+from crawlhealth.canary.hop import BoundedAdapter, read_body
 from crawlhealth.canary.proxies import parse_proxy
-from crawlhealth.canary.request import first_request, redirected, set_cookies, without_user_info
+from crawlhealth.canary.request import first_request, keep_cookies, redirected, set_cookies, without_user_info
 from crawlhealth.canary.wire import Watch
 from crawlhealth.config import Canary, Fetching, Route
 from crawlhealth.model import Phase, Response
@@ -56,75 +57,92 @@ class FetchFailed:
     response: Response | None = None
 
 
+class RouteSession(requests.Session):
+    """The session of one route: nothing from the environment, no cookies kept, no redirect followed by itself."""
+
+    def __init__(self, adapter: BoundedAdapter) -> None:
+        super().__init__()
+        self.trust_env = False
+        self.adapters.clear()
+        self.mount("http://", adapter)
+        self.mount("https://", adapter)
+
+    def get_redirect_target(self, _response: requests.Response) -> None:
+        """None: the fetch follows redirects, one by one, under its own rules."""
+        return
+
+
 class Fetcher:
-    """Fetches canaries; thread-safe, and without state but TLS settings and running name lookups."""
+    """Fetches canaries; thread-safe. Keeps TLS settings, a session for each route, and requests made ready."""
 
     def __init__(self, settings: Fetching, *, resolver: Resolver | None = None) -> None:
         self._settings = settings
         self._contexts = Contexts(settings.ca_file)
         self._resolver = resolver or Resolver()
-        self._lock = threading.Lock()
-        self._connectors: dict[str, tuple[Route, Connector]] = {}
+        self._sessions: dict[str, tuple[Route, RouteSession]] = {}
+        self._requests: dict[tuple[str, str, str], tuple[Canary, Route, requests.PreparedRequest]] = {}
 
     def fetch(self, canary: Canary, route: Route, *, now: float) -> Fetched | FetchFailed:
         """The canary's page through the route, within its timeout. Never raises for what a server does.
 
         `now` (unix seconds) tells what a Retry-After date means.
         """
-        watch = Watch(canary.timeout.total_seconds())
-        trail = Trail()
+        attempt = Attempt(watch=Watch(canary.timeout.total_seconds()))
         redirects: list[str] = []
         response: Response | None = None
-        failure: Failure | None = None
         try:
-            connector = self._connector(route)
-            adapter = BoundedAdapter(connector=connector, settings=self._settings, watch=watch, trail=trail)
-            try:
-                with OneHop(adapter) as session:
-                    response, failure = self._follow(canary, route, session, adapter, redirects)
-            finally:
-                adapter.close()
+            response, failure = self._follow(canary, route, attempt, redirects)
         except Failure as error:
             failure = error
-        watch.enter(None)
+        finally:
+            attempt.hang_up()
+        attempt.watch.enter(None)
         exchange = Exchange(
-            seconds=watch.seconds,
-            phases=watch.phases,
+            seconds=attempt.watch.seconds,
+            phases=attempt.watch.phases,
             redirects=tuple(redirects),
-            address=trail.address,
-            not_after=trail.not_after,
+            address=attempt.address,
+            not_after=attempt.not_after,
             retry_after=None if response is None else retry_after(response, now),
         )
-        if response is not None and failure is None:
-            return Fetched(exchange=exchange, response=response)
-        assert failure is not None, "no answer and no failure"
-        return FetchFailed(exchange=exchange, reason=failure.reason, detail=failure.detail, response=response)
+        if failure is not None:
+            return FetchFailed(exchange=exchange, reason=failure.reason, detail=failure.detail, response=response)
+        assert response is not None, "no answer and no failure"
+        return Fetched(exchange=exchange, response=response)
 
-    def _connector(self, route: Route) -> Connector:
-        with self._lock:
-            known = self._connectors.get(route.name)
+    def _session(self, route: Route) -> RouteSession:
+        known = self._sessions.get(route.name)
         if known is None or known[0] is not route:
             proxy = None if route.proxy is None else parse_proxy(route.proxy.reveal())
-            known = (route, Connector(contexts=self._contexts, resolver=self._resolver, proxy=proxy))
-            with self._lock:
-                self._connectors[route.name] = known
+            connector = Connector(contexts=self._contexts, resolver=self._resolver, proxy=proxy)
+            known = self._sessions[route.name] = (route, RouteSession(BoundedAdapter(connector, self._settings)))
         return known[1]
 
+    def _first_request(self, canary: Canary, route: Route) -> requests.PreparedRequest:
+        key = (canary.site, canary.name, route.name)
+        known = self._requests.get(key)
+        if known is None or known[0] is not canary or known[1] is not route:
+            known = self._requests[key] = (canary, route, first_request(canary, route, self._settings.user_agent))
+        return known[2]
+
     def _follow(
-        self, canary: Canary, route: Route, session: OneHop, adapter: BoundedAdapter, redirects: list[str]
+        self, canary: Canary, route: Route, attempt: Attempt, redirects: list[str]
     ) -> tuple[Response, Failure | None]:
         """The last answer of a chain of redirects, and why it is not whole; Failure when there is none."""
-        request = first_request(canary, route, self._settings.user_agent)
+        session = self._session(route)
+        request = self._first_request(canary, route)
+        cookies = RequestsCookieJar()
         while True:
-            answer = session.send(request, stream=True, allow_redirects=False)
+            answer = session.send(request, stream=True, allow_redirects=False, proxies={}, timeout=attempt)  # type: ignore[arg-type]  # the adapter's
             location = answer.headers.get("location") if answer.status_code in _REDIRECTS else None
             if location is None:
-                body, failure = adapter.read_body(answer)
+                body, failure = read_body(answer, attempt, self._settings.max_body_bytes)
                 return _response(answer, canary, redirects, body), failure
             if len(redirects) >= self._settings.max_redirects:
                 raise Failure(Reason.TOO_MANY_REDIRECTS, f"more than {self._settings.max_redirects} redirects")
+            keep_cookies(request, answer, cookies)
             request = redirected(request, answer.status_code, location, canary, route)
-            set_cookies(request, canary, session.cookies)
+            set_cookies(request, canary, cookies)
             redirects.append(request.url or "")
 
 
@@ -143,16 +161,13 @@ def retry_after(response: Response, now: float) -> float | None:
 
 
 def _response(answer: requests.Response, canary: Canary, redirects: list[str], body: bytes) -> Response:
-    headers: dict[str, str] = {}
-    for name, value in answer.raw.headers.items():
-        low = name.lower()
-        headers[low] = f"{headers[low]}, {value}" if low in headers else value
     url, _ = without_user_info(canary.url)
+    assert isinstance(answer.raw, Answer), "an answer of the bounded adapter"
     return Response(
         status=answer.status_code,
         url=url,
         final_url=redirects[-1] if redirects else url,
-        headers=headers,
+        headers=answer.raw.joined(),
         body=body,
         redirects=tuple(redirects),
     )

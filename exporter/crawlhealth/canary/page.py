@@ -18,6 +18,7 @@ from crawlhealth.checks import Seen, ValueSpec, judge, see
 from crawlhealth.model import ValueResult
 
 _TEXT_OF: Final = etree.XPath("string()", smart_strings=False)
+_NAMESPACES: Final = {"re": "http://exslt.org/regular-expressions", "set": "http://exslt.org/sets"}
 _compiled_jmespath = lru_cache(maxsize=1024)(jmespath.compile)
 
 
@@ -49,9 +50,9 @@ class Page:
         return see(spec, [_json_text(value) for value in found], value=number)
 
     def _seen_in_html(self, spec: ValueSpec) -> Seen:
-        query = self._html.css if spec.selector.kind == "css" else self._html.xpath
-        matches = query(spec.selector.expression)
-        is_element = bool(matches) and isinstance(matches[0].root, etree._Element)
+        found = _query(spec.selector.kind, spec.selector.expression)(self._html.root)
+        matches = found if isinstance(found, list) else [found]
+        is_element = bool(matches) and isinstance(matches[0], etree._Element)
         return see(spec, _texts(matches), element=is_element)
 
     @cached_property
@@ -69,16 +70,29 @@ class Page:
         return [item for block in blocks for item in _items(_decoded(block))]
 
 
-def _texts(matches: Iterable[parsel.Selector]) -> Iterator[str]:
+@lru_cache(maxsize=16_384)
+def _query(kind: str, expression: str) -> etree.XPath:
+    """A selector compiled as parsel understands it: its CSS dialect, its name spaces and functions."""
+    xpath = parsel.css2xpath(expression) if kind == "css" else expression
+    return etree.XPath(xpath, namespaces=_NAMESPACES, smart_strings=False)
+
+
+def _texts(matches: Iterable[object]) -> Iterator[str]:
     """The texts of matches; after the first that is not blank only empty ones, since they are just counted."""
     found = False
     for match in matches:
         text = ""
         if not found:
-            root = match.root
-            text = str(_TEXT_OF(root)) if isinstance(root, etree._Element) else str(match.get())
+            text = str(_TEXT_OF(match)) if isinstance(match, etree._Element) else _plain(match)
             found = bool(text.strip())
         yield text
+
+
+def _plain(value: object) -> str:
+    """A text, an attribute, or what an XPath function computes: a number without needless digits, true or false."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return f"{value:.15g}" if isinstance(value, float) else str(value)
 
 
 def _decoded(data: bytes | str) -> object:

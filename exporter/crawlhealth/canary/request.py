@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Iterator, Mapping
+from http.client import HTTPMessage
 from typing import Final
 from urllib.parse import unquote, urljoin, urlsplit, urlunsplit
 
 import requests
-from requests.cookies import RequestsCookieJar, create_cookie
+from requests.cookies import MockRequest, MockResponse, RequestsCookieJar, create_cookie
 
+from crawlhealth.canary.answer import Answer
 from crawlhealth.canary.decode import ACCEPT_ENCODING
 from crawlhealth.canary.failure import Failure
 from crawlhealth.canary.hop import DEFAULT_PORTS
@@ -77,6 +79,18 @@ def redirected(
 def _plain(values: Mapping[str, str | Secret]) -> Iterator[tuple[str, str]]:
     for name, value in values.items():
         yield name, value.reveal() if isinstance(value, Secret) else value
+
+
+def keep_cookies(request: requests.PreparedRequest, answer: requests.Response, jar: RequestsCookieJar) -> None:
+    """Take the cookies that an answer sets into the jar, as far as its origin may set them."""
+    message = HTTPMessage()
+    raw = answer.raw
+    assert isinstance(raw, Answer), "an answer of the bounded adapter"
+    for name, value in raw.headers:
+        if name == "set-cookie":
+            message["Set-Cookie"] = value
+    if message:
+        jar.extract_cookies(MockResponse(message), MockRequest(request))  # type: ignore[arg-type]  # requests' stand-ins
 
 
 def set_cookies(request: requests.PreparedRequest, canary: Canary, jar: RequestsCookieJar) -> None:

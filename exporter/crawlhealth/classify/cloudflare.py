@@ -8,6 +8,7 @@ from crawlhealth.classify.marker import Room, Rule, block, broken, challenge, co
 from crawlhealth.outcome import Reason as R
 
 _CF_TITLE = title(r"^(?:just a moment\.*|attention required! \| cloudflare)$")
+_CF_OPTIONS = code(r"\b_cf_chl_opt\s*=|\b_cf_chl_opt['\"]?\]\s*=")
 _CF_ORCHESTRATE = code(r"/cdn-cgi/challenge-platform/[^\s\"'<>]*orchestrate")
 _CF_TEMPLATE = markup(r"\b(?:id|class)\s*=\s*[\"']?(?:cf-error-details|cf-wrapper)\b")
 _CF_CODE = (
@@ -21,9 +22,16 @@ CLOUDFLARE: Final[tuple[Rule, ...]] = (
     challenge(
         R.CLOUDFLARE_CHALLENGE,
         "cloudflare: challenge options with an orchestrate URL",
-        code(r"\b_cf_chl_opt\s*=|\b_cf_chl_opt['\"]?\]\s*="),
+        _CF_OPTIONS,
         _CF_ORCHESTRATE,
         room=Room.LEAN,
+    ),
+    challenge(
+        R.CLOUDFLARE_CHALLENGE,
+        "cloudflare: challenge options on a page that reloads itself",
+        _CF_OPTIONS,
+        _CF_ORCHESTRATE,
+        markup(r"<meta\b[^>]*\bhttp-equiv\s*=\s*[\"']?refresh\b"),
     ),
     challenge(
         R.CLOUDFLARE_CHALLENGE,

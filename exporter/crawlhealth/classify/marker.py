@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntEnum, StrEnum
-from typing import Final
 
 from crawlhealth.outcome import Reason
 
@@ -67,7 +66,7 @@ class Marker:
     """A pattern (RE2 on bytes, blind to case) and the place it must stand in.
 
     A HEADER marker names its `header` (`x-kpsdk-*` for any that begins so). A REDIRECT pattern sees `host/path` without
-    a query, a TITLE pattern the title with white space collapsed. A `lead` marker must stand at the very beginning of
+    a query, a TITLE pattern the title with white space collapsed. A `lead` marker must be the first of
     the visible text: a page that quotes the words has others before them.
     """
 
@@ -81,7 +80,8 @@ class Marker:
 class Rule:
     """One row of the table: all of `needs` together prove `act`, on a page with no more than `room` to read.
 
-    `errors_only` rules hold with an error status only: their words alone are no proof on a page that was served.
+    `errors_only` rules hold with an error status only, and not with one that sites put on pages of their own (400, 404,
+    410): their words alone are no proof on a page that was served.
     """
 
     name: str
@@ -102,10 +102,6 @@ class Rule:
     def reads_body(self) -> bool:
         """Whether any of its markers stands in the body."""
         return any(marker.where > Where.HEADER for marker in self.needs)
-
-
-LEAD_CHARACTERS: Final = 48
-"""A lead marker begins within this many characters of visible text: a heading may stand before it."""
 
 
 def redirect(pattern: str) -> Marker:

@@ -9,12 +9,13 @@ from typing import Final
 
 import re2
 
-from crawlhealth.classify.marker import LEAD_CHARACTERS, Act, Kind, Rule, Where
+from crawlhealth.classify.marker import Act, Kind, Rule, Where
 from crawlhealth.classify.page import Page
 from crawlhealth.classify.rules import RULES
 
 _SET_MEMORY: Final = 32 << 20
 _EXCERPT: Final = 80
+_OWN_PAGES: Final = frozenset({400, 404, 410})
 MISSING_FACTOR: Final = 3
 """How much more a gate may show where the expected content is known to be missing."""
 _PLAIN_ACTS: Final = frozenset({Act.DENIAL, Act.NOT_CONTENT})
@@ -78,7 +79,8 @@ class Matcher:
         """The rules that hold.
 
         `targets` are `host/path` of redirects. `extracted` is True where expected content was found: then no body
-        rule applies; False where it is missing: then a page may show more and still be a gate.
+        rule applies; False where it is missing: then a page may show more and still be a gate, and as much as it
+        likes under the exact title of one.
         """
         seen = self._header_hits(headers)
         for target in targets:
@@ -87,7 +89,8 @@ class Matcher:
         possible = {*seen, *self._title.hits(page.subject), *self._body.hits(page.text)}
         found: list[Found] = []
         vendors: set[str] = set()
-        factor = MISSING_FACTOR if extracted is False else 1
+        missing = extracted is False
+        refuses = status >= 400 and status not in _OWN_PAGES
         for index in sorted({row for marker in possible for row in self._rows_of[marker]}):
             row = self._rows[index]
             rule = row.rule
@@ -95,9 +98,9 @@ class Matcher:
                 continue
             if rule.kind is not Kind.ENFORCEMENT:
                 vendors.add(rule.vendor)
-            elif (extracted is True and rule.reads_body) or (rule.errors_only and status < 400):
+            elif (extracted is True and rule.reads_body) or (rule.errors_only and not refuses):
                 continue
-            elif page.fits(rule.room, factor):
+            elif (missing and rule.trust is Where.TITLE) or page.fits(rule.room, MISSING_FACTOR if missing else 1):
                 hit = self._confirm(row, page, seen)
                 if hit:
                     found.append(hit)
@@ -124,7 +127,7 @@ class Matcher:
                 marker = self._markers[need]
                 part = page.part(marker.where)
                 match = self._single[need].search(part)
-                if match is None or (marker.lead and match.start() > LEAD_CHARACTERS):
+                if match is None or (marker.lead and match.start() > 0):
                     return None
                 excerpt = part[max(0, match.start() - _EXCERPT) : match.end() + _EXCERPT]
             excerpts.append(excerpt)

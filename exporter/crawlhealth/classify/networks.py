@@ -51,7 +51,6 @@ NETWORKS: Final[tuple[Rule, ...]] = (
         "perimeterx: captcha element with its script",
         _PX_DIV,
         code(r"\bcaptcha\.px-c(?:dn|loud)\.net\b"),
-        room=Room.LEAN,
     ),
     challenge(
         R.PERIMETERX_CHALLENGE,

@@ -28,6 +28,7 @@ _HTML: Final = re2.compile(
     rb"^\s*(?:<\?xml[^>]*>\s*)?(?:<!--[^>]*>\s*)*<(?:!doctype\s+html|html|head|body|title|meta)\b"
     rb"|^\s*<(?:script|link|div|p|h1|center)\b"
 )
+_JSON: Final = re2.compile(rb"^\s*(?:[\w$.]+\s*\(\s*)?\{")
 _DATA_TYPE: Final = re2.compile(
     rb"json|xml|javascript|css|^(?:image|audio|video|font)/|pdf|zip|octet-stream|ocsp|protobuf"
 )
@@ -136,7 +137,7 @@ class Page:
         if where is Where.TITLE:
             return self.subject
         if where is Where.DATA:
-            return self.text if self.kind == "data" else b""
+            return self.text if self.kind == "data" and _JSON.search(self.text[:64]) else b""
         return self.text
 
 

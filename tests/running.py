@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import textwrap
@@ -93,7 +94,7 @@ class Exporter:
             f"{name}{labels} reaches {expected}", lambda: self.get("/metrics").text + self.log(),
         )  # fmt: skip
 
-    def signal(self, number: int) -> None:
+    def send(self, number: int) -> None:
         os.kill(self.pid, number)
 
     def stop(self, number: int = signal.SIGTERM) -> int:

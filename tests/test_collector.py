@@ -229,7 +229,7 @@ def test_values_are_absent_unless_the_page_was_ok() -> None:
 def test_what_leaves_the_configuration_leaves_the_next_scrape(history: History, config: Config, gone: set[str]) -> None:
     history.add(observation(outcome=Outcome.HARD_BLOCK, reason=Reason.HTTP_403, seconds=1))
     history.add(observation(source=Source.CANARY, seconds=1))
-    history.put_run(CANARY_RUN)
+    history.add_run(CANARY_RUN)
     history.count(metrics.CANARY_RUNS, ("books", "front", "direct", "ok"))
     history.count(metrics.TRANSITIONS, ("books", "normal", "degrading"))
     history.commit(NOW)
@@ -256,7 +256,7 @@ def test_no_series_appears_twice_and_every_name_is_declared(history: History) ->
     for source in Source:
         for route in CONFIG.routes:
             history.add(replace(observation(source=source, route=route, seconds=0.1), bytes=1, retries=1, credits=1.0))
-    history.put_run(CANARY_RUN)
+    history.add_run(CANARY_RUN)
     history.count(metrics.TRANSITIONS, ("books", "normal", "degrading"))
     history.commit(NOW)
     text = exposed(committed=history.committed(), verdicts=(VERDICT,))

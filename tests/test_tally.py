@@ -64,7 +64,7 @@ def test_a_tally_of_an_earlier_version_with_fewer_fields_comes_back() -> None:
         pytest.param(b"\x00\xff\x13", id="noise"),
         pytest.param(msgspec.msgpack.encode({"ok": 1}), id="another shape"),
         pytest.param(msgspec.msgpack.encode(["many", 1]), id="a word for a number"),
-        pytest.param(msgspec.msgpack.encode([float("nan"), 1]), id="not a number"),
+        pytest.param(msgspec.msgpack.encode([0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, float("nan")]), id="not a number"),
         pytest.param(msgspec.msgpack.encode(list(range(40))), id="a later version's fields"),
         pytest.param(pack(Tally(ok=5))[:-3], id="cut off"),
     ],

@@ -20,7 +20,7 @@ from crawlhealth.collector import Exposition, HealthCollector
 from crawlhealth.config import Config
 from crawlhealth.evaluate import evaluate
 from crawlhealth.history import FILE_NAME, History
-from crawlhealth.model import Baseline, CanaryRun, Verdict
+from crawlhealth.model import Baseline, Verdict
 from crawlhealth.telemetry import Telemetry
 from crawlhealth.web import WebState
 
@@ -82,7 +82,7 @@ class Service:
         self.history = History.open(self.config.data_dir / FILE_NAME, self.config.history, now=time.time())
         self._judge = Judge(self.history)
         self._engine = Engine(
-            self.config, record=self._record, lag=self._lag, skipped=self._skipped, sizes=self.history.sizes()
+            self.config, record=self.history.add_run, lag=self._lag, skipped=self._skipped, sizes=self.history.sizes()
         )
         self._reloading = threading.Lock()
         self._stopping = threading.Event()
@@ -159,11 +159,6 @@ class Service:
             return "stopping"
         dead = [thread.name for thread in self._threads if not thread.is_alive()]
         return f"not running any more: {', '.join(dead)}" if dead else None
-
-    def _record(self, run: CanaryRun) -> None:
-        self.history.add(run.observation())
-        self.history.put_run(run)
-        self.history.count(metrics.CANARY_RUNS, (run.site, run.canary, run.route, run.classification.outcome.value))
 
     def _lag(self, seconds: float) -> None:
         self.history.observe(metrics.SCHEDULE_LAG, (), seconds)

@@ -161,7 +161,7 @@ def _load(path: Path) -> Config:
     try:
         return configfile.load(path, environ=os.environ)
     except configfile.ConfigError as error:
-        click.echo(str(error), err=True)
+        click.echo(error.render(), err=True)
         sys.exit(1)
 
 

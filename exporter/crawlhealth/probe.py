@@ -13,12 +13,11 @@ from prometheus_client.exposition import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.registry import CollectorRegistry
 
-from crawlhealth import metrics
 from crawlhealth.canary import Engine
 from crawlhealth.checks import Check, ValueSpec
 from crawlhealth.collector import Exposition, HealthCollector
 from crawlhealth.config import Canary, Config
-from crawlhealth.history import History
+from crawlhealth.history import FILE_NAME, History
 from crawlhealth.model import CanaryRun, ValueResult
 from crawlhealth.outcome import Source
 
@@ -59,26 +58,34 @@ def probe(config: Config, canary: Canary) -> Iterator[Explained]:
 
 
 def _samples(config: Config, run: CanaryRun) -> Iterator[str]:
-    """The samples that this run alone would set, as /metrics writes them."""
-    with tempfile.TemporaryDirectory(prefix="crawlhealth-probe-") as folder:
-        history = History.open(Path(folder) / "history.db", config.history, now=run.at)
-        try:
-            history.add(run.observation())
-            history.put_run(run)
-            labels = (run.site, run.canary, run.route, run.classification.outcome.value)
-            history.count(metrics.CANARY_RUNS, labels)
-            history.commit(time.time())
-            exposition = Exposition(config=config, committed=history.committed(), verdicts=(), now=time.time())
-        finally:
-            history.close()
+    """The samples that this run alone would set, as /metrics writes them; of a histogram's buckets the first it fills."""
+    exposition = _exposition_of(config, run)
     registry = CollectorRegistry(auto_describe=False)
     registry.register(HealthCollector(lambda: exposition))
+    buckets: set[str] = set()
     for family in text_string_to_metric_families(generate_latest(registry).decode()):
         for sample in family.samples:
             concerns = all(sample.labels.get(name, value) == value for name, value in _labels(run).items())
-            if concerns and "site" in sample.labels and (sample.value or family.type == "gauge"):
-                written = ",".join(f'{name}="{value}"' for name, value in sample.labels.items())
-                yield f"{sample.name}{{{written}}} {sample.value!r}"
+            if not concerns or "site" not in sample.labels or not (sample.value or family.type == "gauge"):
+                continue
+            if "le" in sample.labels:
+                if sample.name in buckets:
+                    continue
+                buckets.add(sample.name)
+            written = ",".join(f'{name}="{value}"' for name, value in sample.labels.items())
+            yield f"{sample.name}{{{written}}} {sample.value!r}"
+
+
+def _exposition_of(config: Config, run: CanaryRun) -> Exposition:
+    """What /metrics would be made of if this run were all that ever happened."""
+    with tempfile.TemporaryDirectory(prefix="crawlhealth-probe-") as folder:
+        history = History.open(Path(folder) / FILE_NAME, config.history, now=run.at)
+        try:
+            history.add_run(run)
+            history.commit(time.time())
+            return Exposition(config=config, committed=history.committed(), verdicts=(), now=time.time())
+        finally:
+            history.close()
 
 
 def _labels(run: CanaryRun) -> dict[str, str]:
@@ -140,9 +147,9 @@ def _value_lines(spec: ValueSpec, value: ValueResult) -> Iterator[str]:
         if failure is None:
             yield f"    good      {_written(check)}"
         else:
-            yield f"    WRONG     {failure.check}: expected {failure.expected}, seen {failure.seen}"
+            yield f"    WRONG     expected {failure.expected}, seen {failure.seen}"
     for failure in failed.values():
-        yield f"    WRONG     {failure.check}: expected {failure.expected}, seen {failure.seen}"
+        yield f"    WRONG     expected {failure.expected}, seen {failure.seen}"
 
 
 def _written(check: Check) -> str:

@@ -52,8 +52,10 @@ def test_no_counter_steps_back_and_nothing_committed_is_lost_or_counted_twice(tm
     totals = with_all.committed()
     requests = sum(tally.requests for tally in totals.totals.values())
     assert requests >= before[0] > 1000
-    slots = [slot for site in ("site-0", "site-1") for slot in with_all.hours(site, 0.0)]
+    slots = [slot for site in ("site-0", "site-1", "runs-0", "runs-1") for slot in with_all.hours(site, 0.0)]
     assert sum(slot.tally.requests for slot in slots) == requests, "windows and totals are one transaction"
-    assert sum(totals.counter(metrics.REASONS).values()) == requests, "so are the reasons"
+    runs = sum(totals.counter(metrics.CANARY_RUNS).values())
+    assert runs == sum(tally.ok for tally in totals.totals.values()) > 0, "so are the runs"
+    assert sum(totals.counter(metrics.REASONS).values()) == requests - runs, "so are the reasons"
     with_all.close()
     assert not list(tmp_path.glob("*unreadable*"))

@@ -42,7 +42,7 @@ def main(path: Path, start: float) -> None:
             )  # fmt: skip
             history.observe(metrics.SCHEDULE_LAG, (), 0.001 * (number % 50))
             if number % 50 == 0:
-                history.put_run(run(site=f"site-{thread}", at=at))
+                history.add_run(run(site=f"runs-{thread}", at=at))
                 threading.Event().wait(0.001)
 
     for thread in range(2):

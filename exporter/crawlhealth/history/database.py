@@ -19,7 +19,9 @@ FILE_NAME = "history.db"
 APPLICATION_ID = 0x43724865
 """Marks the file as ours ("CrHe"), so that another program's database is never touched."""
 BUSY_SECONDS = 2.0
-"""How long a statement waits for another process that writes."""
+"""How long a commit waits for another process that writes; then it is tried again later."""
+IMPORT_PATIENCE_SECONDS = 60.0
+"""How long an import waits for an exporter that writes."""
 QUICK_CHECK_BYTES = 200_000_000
 """A larger file is not checked as a whole at the start; damage then shows where it is read."""
 
@@ -56,12 +58,13 @@ MIGRATIONS: tuple[Migration, ...] = (_create,)
 """Each brings the schema from the version of its place to the next; never changed once released."""
 
 
-def connect(path: Path) -> sqlite3.Connection:
+def connect(path: Path, *, patience: float = BUSY_SECONDS) -> sqlite3.Connection:
     """A connection as every process must open it: WAL, and a commit returns only when it is on disk.
 
-    Transactions are begun and ended by hand. Threads may share it, one at a time.
+    Transactions are begun and ended by hand, and wait `patience` seconds for their turn. Threads may share it, one at
+    a time.
     """
-    connection = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+    connection = sqlite3.connect(path, timeout=patience, isolation_level=None, check_same_thread=False)
     try:
         connection.execute("PRAGMA journal_mode=WAL")
         connection.execute("PRAGMA synchronous=FULL")
@@ -113,7 +116,7 @@ def open_database(
 def open_undamaged(path: Path, *, now: float) -> sqlite3.Connection:
     """The database for a second process: like `open_database`, but a damaged file is left alone (HistoryError)."""
     try:
-        return _opened(path, now, lambda connection: None, MIGRATIONS)[0]
+        return _opened(path, now, lambda _: None, MIGRATIONS, patience=IMPORT_PATIENCE_SECONDS)[0]
     except (sqlite3.DatabaseError, ValueError) as error:
         raise HistoryError(f"cannot open the history {path}: {error}") from error
 
@@ -154,10 +157,15 @@ def damaged(error: Exception) -> bool:
 
 
 def _opened(
-    path: Path, now: float, load: Callable[[sqlite3.Connection], Loaded], migrations: Sequence[Migration]
+    path: Path,
+    now: float,
+    load: Callable[[sqlite3.Connection], Loaded],
+    migrations: Sequence[Migration],
+    *,
+    patience: float = BUSY_SECONDS,
 ) -> tuple[sqlite3.Connection, Loaded]:
     _check_owner(path, len(migrations))
-    connection = connect(path)
+    connection = connect(path, patience=patience)
     try:
         _migrate(connection, path, now, migrations)
         if os.stat(path).st_size <= QUICK_CHECK_BYTES:

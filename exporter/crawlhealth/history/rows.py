@@ -77,7 +77,9 @@ def load_slots(connection: sqlite3.Connection) -> Slots:
     """The fine slots on disk, by site."""
     slots: Slots = {}
     rows = connection.execute("SELECT site, route, source, start, seconds, tally FROM minutes")
-    for site, route, word, start, seconds, blob in rows:
+    names: dict[str, str] = {}  # one object for each name: there are hundreds of thousands of rows
+    for site_name, route_name, word, start, seconds, blob in rows:
+        site, route = names.setdefault(site_name, site_name), names.setdefault(route_name, route_name)
         source = Source(word)
         slot = Slot(site=site, route=route, source=source, start=start, seconds=seconds, tally=unpack(blob))
         slots.setdefault(site, {})[route, source, start] = slot

@@ -20,7 +20,7 @@ from crawlhealth.history.committed import Committed, StoredRun, Timings
 from crawlhealth.history.contents import Contents, changed_by
 from crawlhealth.history.database import HistoryError, connect, locked, open_database, size_on_disk, transaction
 from crawlhealth.history.housekeeping import Housekeeping
-from crawlhealth.metrics import REASONS, MetricSpec
+from crawlhealth.metrics import CANARY_RUNS, REASONS, MetricSpec
 from crawlhealth.model import CanaryRun, Observation, Verdict
 from crawlhealth.outcome import Reason
 from crawlhealth.tally import Slot, Tally
@@ -93,17 +93,28 @@ class History:
 
     def add(self, observation: Observation) -> None:
         """Take one observation, into the slot of its time, and count its reason unless it was simply served."""
+        with self._lock:
+            self._add(observation)
+
+    def _add(self, observation: Observation) -> None:
         width = self._settings.resolution.total_seconds()
         start = math.floor(observation.at / width) * width
         key = (observation.site, observation.route, observation.source, start)
         seen = (observation.site, observation.source)
+        pending = self._pending
+        pending.slots.setdefault(key, Tally()).add(observation)
+        pending.last[seen] = max(observation.at, pending.last.get(seen, observation.at))
+        if observation.reason is not Reason.SERVED:
+            labels = (observation.site, observation.source.value, observation.reason.value)
+            pending.increase((REASONS.name, labels), observation.count)
+
+    def add_run(self, run: CanaryRun) -> None:
+        """Take one canary run: as an observation, as the latest of its canary and route, and in its own counter."""
+        key = (run.site, run.canary, run.route)
         with self._lock:
-            pending = self._pending
-            pending.slots.setdefault(key, Tally()).add(observation)
-            pending.last[seen] = max(observation.at, pending.last.get(seen, observation.at))
-            if observation.reason is not Reason.SERVED:
-                labels = (observation.site, observation.source.value, observation.reason.value)
-                pending.increase((REASONS.name, labels), observation.count)
+            self._add(run.observation())
+            self._runs[key] = self._pending.runs[key] = StoredRun.after(self._runs.get(key), run)
+            self._pending.increase((CANARY_RUNS.name, (*key, run.classification.outcome.value)), 1)
 
     def count(self, spec: MetricSpec, labels: tuple[str, ...], amount: float = 1) -> None:
         """Increase one series of a counter."""
@@ -117,12 +128,6 @@ class History:
         with self._lock:
             timings = self._pending.timings
             timings[key] = timings[key].plus(one) if key in timings else one
-
-    def put_run(self, run: CanaryRun) -> None:
-        """Take the latest run of a canary and route."""
-        key = (run.site, run.canary, run.route)
-        with self._lock:
-            self._runs[key] = self._pending.runs[key] = StoredRun.after(self._runs.get(key), run)
 
     def put_verdict(self, verdict: Verdict) -> None:
         """Take the latest verdict on a site; it is recorded for good when the band changed or an hour began."""

@@ -77,7 +77,7 @@ def test_everything_committed_is_there_after_a_restart(history: History, path: P
         assert getattr(after, part) == getattr(before, part), part
     slots = again.record("books", NOW + 62).slots
     assert sorted(slots, key=repr) == sorted(record.slots, key=repr)
-    assert again.record("books", NOW + 62).requests == 4
+    assert again.record("books", NOW + 62).requests == 5
     assert again.states() == states == {"books": verdict(NOW, Band.DEGRADING, 70)}
     again.close()
 

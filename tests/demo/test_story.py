@@ -9,6 +9,7 @@ import os
 import signal
 import sys
 import threading
+from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
 
@@ -235,3 +236,41 @@ def test_a_terminal_is_redrawn_in_place_and_a_log_gets_no_escapes() -> None:
     assert "\x1b[" in screen.getvalue()
     assert "\x1b[" not in log.getvalue()
     assert log.getvalue().count("challenges:") == 1
+
+
+def children(pid: int) -> list[int]:
+    text = Path(f"/proc/{pid}/task/{pid}/children").read_text()
+    return [int(child) for child in text.split()]
+
+
+def alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+@pytest.mark.parametrize(
+    ("end", "status", "said"),
+    [
+        pytest.param(lambda demo: os.kill(demo, signal.SIGINT), 130, "1/9 normal", id="Ctrl-C"),
+        pytest.param(
+            lambda demo: os.kill(children(demo)[0], signal.SIGKILL), 1, "exporter ended", id="a dead exporter"
+        ),
+    ],
+)
+def test_the_demo_ends_all_that_it_started(tmp_path: Path, end: Callable[[int], None], status: int, said: str) -> None:
+    """Without Prometheus on the PATH: it says so, and goes on without."""
+    command = ["/usr/bin/env", f"PATH={tmp_path}", f"TMPDIR={tmp_path}"]
+    command += [sys.executable, "-c", "from crawlhealth import demo; raise SystemExit(demo.run(once=True))"]
+    with Patience() as patience, Process("demo", command, tmp_path) as demo:
+        patience.until(lambda: "1/9 normal" in demo.log() or demo.status() is not None, 60, "the story begins")
+        started = children(demo.pid)
+        assert started, demo.log()
+        assert "Prometheus is not on the PATH" in demo.log()
+        end(demo.pid)
+        patience.until(lambda: demo.status() is not None, 30, "it ends")
+    assert demo.status() == status
+    assert said in demo.log()
+    assert not [pid for pid in started if alive(pid)]
+    assert [path.name for path in tmp_path.iterdir()] == ["demo.log"]

@@ -125,10 +125,10 @@ def table(moment: Moment, addresses: Mapping[str, str]) -> list[str]:
     filled = round((view.score or 0) / 100 * _BAR)
     lines = [
         "",
-        f" {moment.number}/{moment.stages}  {stage.name}: {stage.tells}   ({moment.seconds:.0f} s)",
+        f" {moment.seconds:4.0f} s  {moment.number}/{moment.stages} {stage.name}: {stage.tells}",
         "",
-        f" shop   {view.band or 'unknown':<10} {'█' * filled}{'░' * (_BAR - filled)} {number(view.score):>4}"
-        f"   plain formula {number(view.score_raw)}   parser {number(view.parser_score)}",
+        f" shop  {view.band or 'unknown':<10} {'█' * filled}{'░' * (_BAR - filled)} {number(view.score):>4}"
+        f"  plain {number(view.score_raw):>3}  parser {number(view.parser_score):>3}",
         "",
     ]
     for signal, points in sorted(view.penalties.items(), key=lambda item: -item[1]):

@@ -104,6 +104,12 @@ class Process:
             process.kill()
             process.wait()
 
+    @property
+    def pid(self) -> int:
+        """Its id, once started."""
+        assert self._process is not None
+        return self._process.pid
+
     def status(self) -> int | None:
         """The exit status, None while it runs."""
         return None if self._process is None else self._process.poll()

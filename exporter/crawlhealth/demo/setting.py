@@ -6,7 +6,7 @@ import json
 import shutil
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from importlib import resources
@@ -35,7 +35,7 @@ class Setting:
 
     site: PracticeSite
     sink: Sink
-    exporter: Process
+    processes: tuple[Process, ...]
     exporter_url: str
     prometheus_url: str | None
     alertmanager_url: str | None
@@ -57,8 +57,9 @@ class Setting:
         return {name: url for name, url in every.items() if url is not None}
 
     def look(self) -> View:
-        """The shop as it is seen now. Raises DemoError if the exporter ended, or an error of requests."""
-        self.exporter.check()
+        """The shop as it is seen now. Raises DemoError if a process has ended, or an error of requests."""
+        for process in self.processes:
+            process.check()
         return view(get(self.exporter_url + "/metrics").text, SITE, self.sink.notices())
 
 
@@ -69,26 +70,38 @@ def set_up(stack: ExitStack, folder: Path, patience: Patience, say: Callable[[st
     path = write_config(folder, site.port)
     say(f"importing {past.DAYS} days of the shop's past")
     _import_past(folder, path, patience)
-    exporter = stack.enter_context(Process("exporter", _crawlhealth("serve", "--config", str(path)), folder))
-
-    def listening() -> bool:
-        exporter.check()
-        return _LISTENING in exporter.log()
-
-    patience.until(listening, START_SECONDS, "the exporter does not listen")
-    url = exporter.log().partition(_LISTENING)[2].split()[0].rstrip("/")
-    patience.until(lambda: exporter.answers(url + "/-/ready"), START_SECONDS, "the exporter is not ready")
+    exporter, url = _exporter(stack, folder, path, patience)
     bundle.write(folder, time_scale=TIME_SCALE, page_url=sink.url("/page"), notify_url=sink.url("/notify"))
-    alertmanager_url = _alertmanager(stack, folder, patience, say)
-    config = _prometheus_config(folder, url, alertmanager_url)
-    (folder / "prometheus.yml").write_text(config, encoding="utf-8")
+    alertmanager = _component(
+        stack,
+        folder,
+        patience,
+        ("prometheus-alertmanager", "alertmanager"),
+        [
+            f"--config.file={folder / 'alerting' / 'alertmanager.yml'}",
+            f"--storage.path={folder / 'alertmanager'}",
+            "--cluster.listen-address=",
+        ],
+    )
+    config = folder / "prometheus.yml"
+    config.write_text(prometheus_config(folder, url, alertmanager[1] if alertmanager else None), encoding="utf-8")
+    prometheus = _component(
+        stack,
+        folder,
+        patience,
+        ("prometheus",),
+        [f"--config.file={config}", f"--storage.tsdb.path={folder / 'prometheus'}"],
+    )
+    for name, component in (("Prometheus", prometheus), ("Alertmanager", alertmanager)):
+        if component is None:
+            say(f"{name} is not on the PATH: no alert can arrive, so none is expected")
     return Setting(
         site=site,
         sink=sink,
-        exporter=exporter,
+        processes=(exporter, *(component[0] for component in (prometheus, alertmanager) if component)),
         exporter_url=url,
-        prometheus_url=_prometheus(stack, folder, patience, say),
-        alertmanager_url=alertmanager_url,
+        prometheus_url=prometheus[1] if prometheus else None,
+        alertmanager_url=alertmanager[1] if alertmanager else None,
     )
 
 
@@ -116,43 +129,35 @@ def _import_past(folder: Path, config: Path, patience: Patience) -> None:
             importing.check()
 
 
-def _alertmanager(stack: ExitStack, folder: Path, patience: Patience, say: Callable[[str], None]) -> str | None:
-    binary = shutil.which("prometheus-alertmanager") or shutil.which("alertmanager")
+def _exporter(stack: ExitStack, folder: Path, path: Path, patience: Patience) -> tuple[Process, str]:
+    exporter = stack.enter_context(Process("exporter", _crawlhealth("serve", "--config", str(path)), folder))
+
+    def listening() -> bool:
+        exporter.check()
+        return any(_LISTENING in line for line in exporter.log().splitlines(keepends=True) if line.endswith("\n"))
+
+    patience.until(listening, START_SECONDS, "the exporter does not listen")
+    url = exporter.log().partition(_LISTENING)[2].split()[0].rstrip("/")
+    patience.until(lambda: exporter.answers(url + "/-/ready"), START_SECONDS, "the exporter is not ready")
+    return exporter, url
+
+
+def _component(
+    stack: ExitStack, folder: Path, patience: Patience, names: Sequence[str], options: Sequence[str]
+) -> tuple[Process, str] | None:
+    """Start Prometheus or Alertmanager on a free port and wait until it is ready; None when it is not on the PATH."""
+    binary = next((found for name in names if (found := shutil.which(name))), None)
     if binary is None:
-        say("Alertmanager is not on the PATH: no alert will be sent, and none is expected")
         return None
-    url = f"http://127.0.0.1:{free_port()}"
-    command = [
-        binary,
-        f"--config.file={folder / 'alerting' / 'alertmanager.yml'}",
-        f"--storage.path={folder / 'alertmanager'}",
-        f"--web.listen-address={url.removeprefix('http://')}",
-        "--cluster.listen-address=",
-    ]
-    process = stack.enter_context(Process("alertmanager", command, folder))
-    patience.until(lambda: process.answers(url + "/-/ready"), START_SECONDS, "Alertmanager is not ready")
-    return url
+    port = free_port()
+    command = [binary, *options, f"--web.listen-address=127.0.0.1:{port}"]
+    process = stack.enter_context(Process(names[-1], command, folder))
+    url = f"http://127.0.0.1:{port}"
+    patience.until(lambda: process.answers(url + "/-/ready"), START_SECONDS, f"{names[-1]} is not ready")
+    return process, url
 
 
-def _prometheus(stack: ExitStack, folder: Path, patience: Patience, say: Callable[[str], None]) -> str | None:
-    binary = shutil.which("prometheus")
-    if binary is None:
-        say("Prometheus is not on the PATH: nothing scrapes the exporter, and no alert is expected")
-        return None
-    config = folder / "prometheus.yml"
-    url = f"http://127.0.0.1:{free_port()}"
-    command = [
-        binary,
-        f"--config.file={config}",
-        f"--storage.tsdb.path={folder / 'prometheus'}",
-        f"--web.listen-address={url.removeprefix('http://')}",
-    ]
-    process = stack.enter_context(Process("prometheus", command, folder))
-    patience.until(lambda: process.answers(url + "/-/ready"), START_SECONDS, "Prometheus is not ready")
-    return url
-
-
-def _prometheus_config(folder: Path, exporter_url: str, alertmanager_url: str | None) -> str:
+def prometheus_config(folder: Path, exporter_url: str, alertmanager_url: str | None) -> str:
     """Prometheus' configuration; JSON is YAML."""
     config: dict[str, object] = {
         "global": {"scrape_interval": "1s", "scrape_timeout": "1s", "evaluation_interval": "1s"},

@@ -87,9 +87,11 @@ class _Brotli:
         self._started = True
         if self._stream.is_finished():
             return
-        yield self._stream.process(data, output_buffer_limit=STEP)
-        while not self._stream.can_accept_more_data():
-            yield self._stream.process(b"", output_buffer_limit=STEP)
+        out = self._stream.process(data, output_buffer_limit=STEP)
+        yield out
+        while not self._stream.is_finished() and (len(out) >= STEP or not self._stream.can_accept_more_data()):
+            out = self._stream.process(b"", output_buffer_limit=STEP)
+            yield out
 
     def complete(self) -> bool:
         return not self._started or self._stream.is_finished()

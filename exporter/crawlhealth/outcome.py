@@ -94,6 +94,7 @@ class Reason(StrEnum):
     HTTP_503 = "http_503"
     HTTP_504 = "http_504"
     HTTP_5XX = "http_5xx"
+    ORIGIN_ERROR = "origin_error"
     TIMEOUT = "timeout"
     DNS = "dns"
     CONNECTION_REFUSED = "connection_refused"

@@ -31,12 +31,12 @@ CLOUDFLARE: Final[tuple[Rule, ...]] = (
         "cloudflare: challenge options on a page that reloads itself",
         _CF_OPTIONS,
         _CF_ORCHESTRATE,
-        markup(r"<meta\b[^>]*\bhttp-equiv\s*=\s*[\"']?refresh\b"),
+        markup(r"<meta\b[^<>&]*\bhttp-equiv\s*=\s*[\"']?refresh\b"),
     ),
     challenge(
         R.CLOUDFLARE_CHALLENGE,
         "cloudflare: challenge title with a challenge form",
-        markup(r"<form\b[^>]*(?:challenge-form|__cf_chl_|/cdn-cgi/l/chk_)"),
+        markup(r"<form\b[^<>&]*(?:challenge-form|__cf_chl_|/cdn-cgi/l/chk_)"),
         _CF_TITLE,
     ),
     challenge(
@@ -50,16 +50,18 @@ CLOUDFLARE: Final[tuple[Rule, ...]] = (
         room=Room.THIN,
         errors_only=True,
     ),
-    broken(R.HTTP_5XX, "cloudflare: code of a broken origin", markup(_CF_CODE + _CF_BROKEN_CODE)),
+    broken(R.ORIGIN_ERROR, "cloudflare: code of a broken origin", markup(_CF_CODE + _CF_BROKEN_CODE)),
     broken(
-        R.HTTP_5XX,
+        R.ORIGIN_ERROR,
         "cloudflare: title of a broken origin",
         _CF_TEMPLATE,
         title(r"\| (?:error )?(?:50[0234]|52\d|530)\b"),
     ),
     block(R.CLOUDFLARE_BLOCK, "cloudflare: code of a ban", markup(_CF_CODE + r"1\d\d\d\b")),
     block(
-        R.CLOUDFLARE_BLOCK, "cloudflare: block headline", markup(r"data-translate\s*=\s*[\"']?block(?:ed)?_headline\b")
+        R.CLOUDFLARE_BLOCK,
+        "cloudflare: block headline",
+        markup(r"<[a-z0-9]+\b[^<>&]*\bdata-translate\s*=\s*[\"']?block(?:ed)?_headline\b"),
     ),
     block(R.CLOUDFLARE_BLOCK, "cloudflare: restricted access", title(r"used cloudflare to restrict access")),
     block(
@@ -76,5 +78,5 @@ CLOUDFLARE: Final[tuple[Rule, ...]] = (
         "cloudflare: bare code of a ban",
         text(r"^\s*error code: (?:100[3-9]|101[0125]|102[0-2]|1106)\s*$"),
     ),
-    broken(R.HTTP_5XX, "cloudflare: bare code of a broken origin", text(r"^\s*error code: " + _CF_BROKEN_CODE)),
+    broken(R.ORIGIN_ERROR, "cloudflare: bare code of a broken origin", text(r"^\s*error code: " + _CF_BROKEN_CODE)),
 )

@@ -62,7 +62,7 @@ def decide(question: Question) -> Classification:
         extracted=question.extracted,
     )
     found = looked.found
-    answer = _by_marker(response.status, found) or _by_status(question, found) or _by_content(question, page, found)
+    answer = _by_marker(question, found) or _by_status(question, found) or _by_content(question, page, found)
     return Classification(
         outcome=answer.outcome,
         reason=answer.reason,
@@ -78,8 +78,9 @@ def decide(question: Question) -> Classification:
     )
 
 
-def _by_marker(status: int, found: Sequence[Found]) -> Answer | None:
+def _by_marker(question: Question, found: Sequence[Found]) -> Answer | None:
     """A vendor's challenge or block page, with any status; its page about a broken site unless the status refuses."""
+    status = question.response.status
     for hit in found:
         act, reason = hit.rule.act, hit.rule.reason
         if act is Act.CHALLENGE:
@@ -87,8 +88,11 @@ def _by_marker(status: int, found: Sequence[Found]) -> Answer | None:
         if act is Act.BLOCK:
             outcome = Outcome.HARD_BLOCK if status >= 400 else Outcome.SOFT_BLOCK
             return Answer(outcome=outcome, reason=reason, found=hit)
-        if act is Act.ORIGIN_ERROR and not 400 <= status < 500:
-            return Answer(outcome=Outcome.ERROR, reason=_SAID.get(status, reason), found=hit)
+        if act is Act.ORIGIN_ERROR:
+            if status in question.refusal_status:
+                return None
+            reason = _SAID.get(status, Reason.HTTP_5XX) if status >= 500 else reason
+            return Answer(outcome=Outcome.ERROR, reason=reason, found=hit)
     return None
 
 

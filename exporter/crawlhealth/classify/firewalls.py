@@ -22,11 +22,11 @@ FIREWALLS: Final[tuple[Rule, ...]] = (
         code(r"<script\b[^>]*\bname\s*=\s*[\"']?aliyunwaf_"),
         room=Room.LEAN,
     ),
-    challenge(R.ALIYUN_CHALLENGE, "aliyun: named page", markup(r"<meta\b[^>]*\bname\s*=\s*[\"']?aliyun_waf_")),
+    challenge(R.ALIYUN_CHALLENGE, "aliyun: named page", markup(r"<meta\b[^<>&]*\bname\s*=\s*[\"']?aliyun_waf_")),
     block(
         R.ALIYUN_BLOCK,
         "aliyun: errors page",
-        markup(r"<(?:img|a|link|script|iframe)\b[^>]*//errors\.aliyun\.com/"),
+        markup(r"<(?:img|a|link|script|iframe)\b[^<>&]*//errors\.aliyun\.com/"),
         room=Room.THIN,
     ),
     challenge(R.ALIBABA_CHALLENGE, "alibaba: redirect to its check", redirect(r"/_____tmd_____/punish")),
@@ -45,7 +45,7 @@ FIREWALLS: Final[tuple[Rule, ...]] = (
     block(
         R.TENCENT_BLOCK,
         "tencent: block page",
-        markup(r"<(?:img|a|link|script|iframe|meta)\b[^>]*//waf\.tencent-cloud\.com\b"),
+        markup(r"<(?:img|a|link|script|iframe|meta)\b[^<>&]*//waf\.tencent-cloud\.com\b"),
         room=Room.THIN,
     ),
     block(
@@ -84,7 +84,7 @@ FIREWALLS: Final[tuple[Rule, ...]] = (
     block(
         R.CROWDSEC_BLOCK,
         "crowdsec: ban heading",
-        markup(r"<a\b[^>]*\bhref\s*=\s*[\"']?https?://(?:www\.)?crowdsec\.net\b"),
+        markup(r"<a\b[^<>&]*\bhref\s*=\s*[\"']?https?://(?:www\.)?crowdsec\.net\b"),
         text(r"\bcrowdsec access forbidden\b", lead=True),
         room=Room.THIN,
     ),

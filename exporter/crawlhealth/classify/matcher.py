@@ -9,12 +9,13 @@ from typing import Final
 
 import re2
 
-from crawlhealth.classify.marker import Act, Kind, Rule, Where
+from crawlhealth.classify.marker import Act, Kind, Marker, Rule, Where
 from crawlhealth.classify.page import Page
 from crawlhealth.classify.rules import RULES
 
 _SET_MEMORY: Final = 32 << 20
 _EXCERPT: Final = 80
+_GAP: Final = r"(?:\s|<[^<>]*>)+"
 _OWN_PAGES: Final = frozenset({400, 404, 410})
 MISSING_FACTOR: Final = 3
 """How much more a gate may show where the expected content is known to be missing."""
@@ -52,7 +53,7 @@ class Matcher:
         ordered = sorted(rules, key=_rank)
         self._markers = tuple({marker: None for rule in ordered for marker in rule.needs})
         number = {marker: index for index, marker in enumerate(self._markers)}
-        self._single = [_compile(marker.pattern) for marker in self._markers]
+        self._single = [_compile(_pattern(marker)) for marker in self._markers]
         self._rows = [_Row(rule=rule, needs=tuple(number[marker] for marker in rule.needs)) for rule in ordered]
         self._rows_of: list[list[int]] = [[] for _ in self._markers]
         for index, row in enumerate(self._rows):
@@ -67,7 +68,7 @@ class Matcher:
 
     def _set(self, places: Container[Where], header: str = "") -> _Set:
         chosen = (
-            (index, marker.pattern)
+            (index, _pattern(marker))
             for index, marker in enumerate(self._markers)
             if marker.where in places and marker.header == header
         )
@@ -152,6 +153,11 @@ class _Set:
 
     def hits(self, raw: bytes) -> list[int]:
         return [self._numbers[index] for index in self._set.Match(raw) or ()]
+
+
+def _pattern(marker: Marker) -> str:
+    """A marker's pattern; between words of a text, a page may have any white space and tags."""
+    return marker.pattern.replace(" ", _GAP) if marker.where is Where.TEXT else marker.pattern
 
 
 def _options(memory: int) -> re2.Options:

@@ -151,14 +151,15 @@ class Parts:
 
 
 def _title_start(lower: bytes) -> int | None:
-    """Where the words of the first title begin that stands in no comment."""
+    """Where the words of the first title begin that stands in no comment and names no drawing."""
     start = lower.find(b"<title")
     for _ in range(8):
         if start < 0:
             return None
         comment = lower.rfind(b"<!--", 0, start)
         closed = lower.find(b"-->", comment, start) if comment >= 0 else start
-        if closed >= 0:
+        drawn = lower.rfind(b"<svg", 0, start) > lower.rfind(b"</svg", 0, start)
+        if closed >= 0 and not drawn:
             opened = lower.find(b">", start, start + _TITLE_BYTES)
             return opened + 1 if opened >= 0 else None
         start = lower.find(b"<title", start + 1)

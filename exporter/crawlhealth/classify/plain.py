@@ -12,7 +12,7 @@ from crawlhealth.outcome import Reason as R
 
 _END = r"[\s.!?…]*$"
 _DENIAL = (
-    r"^(?:error:? ?)?(?:http )?(?:error )?(?:401|403|406|429|451)?[\s:,|–—-]*(?:forbidden|too many requests|blocked"
+    r"^(?:error:? ?)?(?:http )?(?:error )?(?:401|403|406|429|451)?[\s:,|–—-]*(?:forbidden|too many requests"
     r"|access (?:is |was |has been )?(?:denied|blocked|forbidden|restricted)|not acceptable|unauthori[sz]ed"
     r"|authori[sz]ation required|unavailable for legal reasons|request (?:blocked|rejected|denied)"
     r"|(?:sorry,? )?you(?:'ve| have| are) been (?:blocked|denied)|rate limit(?:ed| exceeded)"
@@ -28,20 +28,23 @@ _CHALLENGE = (
 _SITE = r"(?:.{1,60}\s[|–—:-]+\s+)?"
 _SITE_AFTER = r"[\s.!…]*(?:\s[|–—:-]+\s.{1,60})?$"
 _DEFAULT = (
-    r"^(?:welcome to (?:nginx|openresty|centos|tengine|caddy)\b.{0,40}|apache2? .{0,30}default page.{0,20}"
-    r"|.{0,30}test page for .{0,60}|iis (?:windows(?: server)?|\d+)|default web site page|it works!?"
-    r"|.{0,30}web server'?s default page|(?:domain|hosting) default page|caddy works!?|(?:account|website) suspended)$"
+    r"^(?:welcome to (?:nginx|openresty|tengine|centos)!?(?: on .{0,30})?|apache2? .{0,30}default page.{0,20}"
+    r"|(?:.{0,20}\s)?test page for (?:the )?(?:apache|nginx|http server|ssl/tls-aware).{0,60}"
+    r"|iis (?:windows(?: server)?|\d+)|default web site page|it works!?|.{0,30}web server'?s default page"
+    r"|(?:domain|hosting) default page|caddy works!?|(?:account|website) suspended)$"
 )
 _FOR_SALE = (
-    r"^(?:.{0,80}\b(?:(?:is|may be|domain) for sale|is parked|domain parked|domain name is parked)\b.{0,40}"
-    r"|parked domain.{0,40}|domain parking|hugedomains\.com.{0,60})$"
+    r"^(?:(?:the )?(?:domain(?: name)? )?[a-z0-9-]+\.[a-z]{2,12}(?: domain)? (?:is|may be) (?:for sale|parked)\b.{0,40}"
+    r"|(?:this )?domain(?: name)? (?:(?:is|may be) )?(?:for sale|parked)\b.{0,40}|parked domain(?: name)?.{0,40}"
+    r"|domain parking|hugedomains\.com.{0,60})$"
 )
 _MAINTENANCE = (
-    r"^"
-    + _SITE
-    + r"(?:(?:(?:site|website|system|server) )?(?:is )?(?:currently )?(?:(?:in|under|down for|undergoing) )?"
-    r"(?:(?:scheduled|planned) )?maintenance(?: mode| page| in progress| break)?|under construction"
-    r"|we'll be (?:right )?back(?: soon| shortly)?|be right back|(?:service )?(?:temporarily )?unavailable"
+    r"^" + _SITE + r"(?:(?:(?:the |this |our )?(?:site|website) )?(?:is )?(?:currently )?"
+    r"(?:under|down for|in|undergoing) (?:scheduled |planned )?maintenance"
+    r"|(?:site|website|scheduled|planned) maintenance"
+    r"|maintenance (?:mode|in progress|break)|(?:site |website )?under construction"
+    r"|service (?:temporarily )?unavailable|temporarily unavailable"
+    r"|we'll be (?:right )?back(?: soon| shortly)?|we are down for maintenance"
     r"|系统维护中?|网站维护中?|технические работы|wartungsarbeiten)" + _SITE_AFTER
 )
 _404 = r"(?:http )?(?:error )?404(?: error)?"
@@ -75,7 +78,7 @@ PLAIN: Final[tuple[Rule, ...]] = (
         room=Room.BARE,
     ),
     not_content(
-        R.PARKED_PAGE, "parking: key of a parked page", markup(r"<html\b[^>]*\bdata-adblockkey\s*="), room=Room.LEAN
+        R.PARKED_PAGE, "parking: key of a parked page", markup(r"<html\b[^<>&]*\bdata-adblockkey\s*="), room=Room.LEAN
     ),
     not_content(R.PARKED_PAGE, "parking: domain for sale", title(_FOR_SALE)),
     not_content(R.MAINTENANCE_PAGE, "site: maintenance", title(_MAINTENANCE)),

@@ -127,8 +127,11 @@ def _entity(piece: bytes) -> bytes:
 
 def _character(name: bytes) -> bytes | None:
     """The character that `#60` or `#x3c` names; None for none, and for angle brackets."""
+    digits, base = (name[2:], 16) if name[1:2] in {b"x", b"X"} else (name[1:], 10)
+    if not digits.isalnum():
+        return None
     try:
-        number = int(name[2:], 16) if name[1:2] in {b"x", b"X"} else int(name[1:])
+        number = int(digits, base)
     except ValueError:
         return None
     if not 0x09 <= number < 0xD800 or number in _ANGLES:

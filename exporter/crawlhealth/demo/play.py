@@ -75,7 +75,7 @@ class Play:
                 self.failures += [f"{stage.name}: {said} ({state(view)})" for said in awaited]
                 break
         self.failures += [f"{stage.name}: all the time {said} ({state(seen)})" for said, seen in broken.items()]
-        self._screen.say(f"{now - self._begun:6.1f} s    {state(view)}")
+        self._screen.say(f"{now - self._begun:6.1f} s    after {stage.name}: {state(view)}")
 
     def _look(self, stage: Stage) -> View:
         """The shop a little later, and shown. Raises DemoError, Ended."""

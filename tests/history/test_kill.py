@@ -7,6 +7,7 @@ import random
 import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 from crawlhealth import metrics
@@ -16,20 +17,22 @@ from samples import NOW
 
 KILLS = 20
 WRITER = Path(__file__).with_name("writer.py")
+DYING = Path(__file__).with_name("dying.py")
+ENVIRON = {**os.environ, "PYTHONPATH": str(WRITER.parent.parent)}
 
 
 def numbers(line: str) -> tuple[int, ...]:
     return tuple(int(word) for word in line.split()[1:])
 
 
-def killed_after(path: Path, lines: int, start: int) -> list[str]:
-    """The lines a writer said until it was killed, some time after `lines` of them."""
-    environ = {**os.environ, "PYTHONPATH": str(WRITER.parent.parent)}
+def killed_after(path: Path, lines: int, start: int, pause: float) -> list[str]:
+    """The lines a writer said until it was killed, `pause` seconds after `lines` of them."""
     command = [sys.executable, str(WRITER), str(path), str(start)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environ) as process:
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=ENVIRON) as process:
         assert process.stdout is not None
         try:
             said = [process.stdout.readline() for _ in range(lines)]
+            threading.Event().wait(pause)
         finally:
             os.kill(process.pid, signal.SIGKILL)
         said += process.stdout.readlines()
@@ -41,7 +44,7 @@ def test_no_counter_steps_back_and_nothing_committed_is_lost_or_counted_twice(tm
     chance = random.Random(9)
     before: tuple[int, ...] = (0, 0, 0)
     for kill in range(KILLS):
-        said = killed_after(path, lines=chance.randint(2, 12), start=kill * 1000)
+        said = killed_after(path, chance.randint(2, 12), start=kill * 1000, pause=chance.random() / 100)
         assert said[0].startswith("open")
         opened = numbers(said[0])
         assert all(now >= then for now, then in zip(opened, before, strict=True)), "a counter stepped back"
@@ -59,3 +62,24 @@ def test_no_counter_steps_back_and_nothing_committed_is_lost_or_counted_twice(tm
     assert sum(totals.counter(metrics.REASONS).values()) == requests - runs, "so are the reasons"
     with_all.close()
     assert not list(tmp_path.glob("*unreadable*"))
+
+
+def test_death_at_any_statement_of_a_commit_leaves_all_of_it_or_nothing(tmp_path: Path) -> None:
+    seen = set()
+    for statement in range(1, 100):
+        path = tmp_path / f"{statement}.db"
+        died = subprocess.run([sys.executable, str(DYING), str(path), str(statement)], env=ENVIRON, check=False)
+        history = History.open(path, HistorySettings(), now=NOW)
+        committed = history.committed()
+        requests = sum(tally.requests for tally in committed.totals.values())
+        slots = [slot for site in ("books", "quotes") for slot in history.hours(site, 0.0)]
+        history.close()
+        runs = sum(committed.counter(metrics.CANARY_RUNS).values())
+        reasons = sum(committed.counter(metrics.REASONS).values())
+        assert (requests, runs, reasons) in [(61, 1, 60), (122, 2, 120)]
+        assert sum(slot.tally.requests for slot in slots) == requests
+        seen.add((requests, sum(slot.seconds > 60 for slot in slots)))
+        if died.returncode == 0:
+            break
+        assert died.returncode == -signal.SIGKILL
+    assert seen == {(61, 0), (122, 0), (122, 2)}, "before, between commit and roll-up, after"

@@ -67,8 +67,9 @@ def test_time_grows_with_the_body_and_no_faster(piece: str) -> None:
     small, large = body(100_000), body(1_000_000)
     judged(small), judged(large)
 
-    assert seconds(lambda: judged(large)) < 10 * 4 * max(seconds(lambda: judged(small)), 0.001)
-    assert seconds(lambda: judged(large)) < 1.0
+    taken = seconds(lambda: judged(large))
+    assert taken < 10 * 4 * max(seconds(lambda: judged(small)), 0.001)
+    assert taken < 3.0
 
 
 def test_what_lies_beyond_the_first_megabyte_costs_nothing() -> None:

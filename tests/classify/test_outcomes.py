@@ -154,6 +154,14 @@ def test_a_challenge_where_json_is_expected_is_a_challenge() -> None:
     assert judged(CHALLENGE, expects_json=True, extracted=False).outcome is Outcome.CHALLENGE
 
 
+def test_a_page_about_logging_in_is_no_gate() -> None:
+    manual = page("tool-login", "<p>Give the password with <code>tool login --password</code>.</p>")
+
+    assert judged(manual, extracted=False).outcome is Outcome.OK
+    assert judged(page("Shop - Sign in", '<input type="password">'), extracted=False).reason is Reason.LOGIN_PAGE
+    assert judged(page("Log in", '<input type="password">' + prose(9_000)), extracted=False).outcome is Outcome.OK
+
+
 @pytest.mark.parametrize(
     ("body", "reason"),
     [pytest.param(LOGIN, Reason.LOGIN_PAGE, id="login"), pytest.param(CONSENT, Reason.CONSENT_PAGE, id="consent")],

@@ -44,6 +44,20 @@ CLOUDFLARE: Final[tuple[Rule, ...]] = (
     ),
     challenge(
         R.CLOUDFLARE_CHALLENGE,
+        "cloudflare: challenge title with a challenge element",
+        markup(
+            r"<[a-z0-9]+\b[^<>&]*\b(?:cf-browser-verification|cf-im-under-attack|challenge-(?:running|stage|error-t))"
+        ),
+        _CF_TITLE,
+    ),
+    challenge(
+        R.CLOUDFLARE_CHALLENGE,
+        "cloudflare: challenge title and little else",
+        title(r"^just a moment\.\.\.$"),
+        room=Room.SCANT,
+    ),
+    challenge(
+        R.CLOUDFLARE_CHALLENGE,
         "cloudflare: challenge title from its server",
         title(r"^just a moment\.*$"),
         header("server", r"^cloudflare"),

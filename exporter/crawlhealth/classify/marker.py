@@ -56,6 +56,7 @@ class Room(IntEnum):
     """
 
     BARE = 80
+    SCANT = 300
     THIN = 1_500
     LEAN = 5_000
     ANY = 1_000_000_000

@@ -60,6 +60,16 @@ NETWORKS: Final[tuple[Rule, ...]] = (
     ),
     challenge(
         R.PERIMETERX_CHALLENGE,
+        "perimeterx: its script on a denial",
+        title(r"^access to this page has been denied\.?$"),
+        code(r"\b_pxappid\b|\bperimeterx\.net\b"),
+        room=Room.LEAN,
+    ),
+    challenge(
+        R.PERIMETERX_CHALLENGE, "perimeterx: captcha element with an error", _PX_DIV, room=Room.THIN, errors_only=True
+    ),
+    challenge(
+        R.PERIMETERX_CHALLENGE,
         "perimeterx: captcha for an API",
         data(r"^\s*\{[^{}]*\"appid\"\s*:\s*\"px"),
         data(r"\"blockscript\"\s*:"),
@@ -89,6 +99,12 @@ NETWORKS: Final[tuple[Rule, ...]] = (
         R.GENERIC_CHALLENGE,
         "akamai: proof of work",
         markup(r"\bid\s*=\s*[\"']?sec-(?:if-)?cpt-(?:container|if)\b"),
+        room=Room.THIN,
+    ),
+    challenge(
+        R.GENERIC_CHALLENGE,
+        "akamai: script of a proof of work",
+        code(r"<script\b[^>]*/_sec/cp_challenge/"),
         room=Room.THIN,
     ),
     challenge(
@@ -133,7 +149,7 @@ NETWORKS: Final[tuple[Rule, ...]] = (
         R.AWS_WAF_CHALLENGE,
         "aws_waf: challenge page",
         code(r"\bgokuprops\b\s*=|\bgokuprops['\"]?\]\s*="),
-        code(r"<script\b[^>]*awswaf\.com/[^\"'>]*/(?:challenge|captcha)\.js"),
+        code(r"<script\b[^>]*awswaf\.com/(?:[^\"'>]*/)?(?:challenge|captcha)\.js"),
         room=Room.THIN,
     ),
     block(

@@ -32,7 +32,8 @@ _JSON: Final = re2.compile(rb"^\s*(?:[\w$.]+\s*\(\s*)?\{")
 _DATA_TYPE: Final = re2.compile(
     rb"json|xml|javascript|css|^(?:image|audio|video|font)/|pdf|zip|octet-stream|ocsp|protobuf"
 )
-_LOGIN_TITLE: Final = re2.compile(rb"\b(?:log ?in|sign ?in|log-in|sign-in|anmelden|connexion)\b")
+_LOGIN_TITLE: Final = re2.compile(rb"(?:^|[|:\xb7]\s*|\s-\s)(?:log ?-?in|sign ?-?in|anmelden|connexion)\b")
+_PASSWORD: Final = re2.compile(rb"<input\b[^<>&]*\btype\s*=\s*[\"']?password\b")
 _CONSENT_TITLE: Final = re2.compile(
     rb"\b(?:consent|cookie (?:preferences|settings|notice)|before you continue|privacy settings)\b"
 )
@@ -110,11 +111,12 @@ class Page:
         if self.kind != "html":
             return None
         title = self.title.lower()
-        if _LOGIN_TITLE.search(title) and b"password" in self.parts.markup.lower():
+        if not self.fits(Room.LEAN):
+            return None
+        markup = self.parts.markup.lower()
+        if _LOGIN_TITLE.search(title) and _PASSWORD.search(markup):
             return Reason.LOGIN_PAGE
-        if _CONSENT_TITLE.search(title) and b"<form" in self.parts.markup.lower():
-            return Reason.CONSENT_PAGE
-        return None
+        return Reason.CONSENT_PAGE if _CONSENT_TITLE.search(title) and b"<form" in markup else None
 
     def fits(self, room: Room, factor: int = 1) -> bool:
         """Whether no more than `room` is to be read on the page, so that it can be a gate and not content."""

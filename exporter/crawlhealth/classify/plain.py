@@ -7,23 +7,25 @@ from __future__ import annotations
 
 from typing import Final
 
-from crawlhealth.classify.marker import Room, Rule, challenge, code, denial, markup, not_content, redirect, title
+from crawlhealth.classify.marker import Room, Rule, challenge, code, denial, markup, not_content, redirect, text, title
 from crawlhealth.outcome import Reason as R
 
 _END = r"[\s.!?…]*$"
 _DENIAL = (
     r"^(?:error:? ?)?(?:http )?(?:error )?(?:401|403|406|429|451)?[\s:,|–—-]*(?:forbidden|too many requests"
-    r"|access (?:is |was |has been )?(?:denied|blocked|forbidden|restricted)|not acceptable|unauthori[sz]ed"
+    r"|access (?:to (?:this|the) (?:page|site|website|server) )?(?:is |was |has been )?(?:denied|blocked|forbidden|restricted)"
+    r"|not acceptable|unauthori[sz]ed"
     r"|authori[sz]ation required|unavailable for legal reasons|request (?:blocked|rejected|denied)"
     r"|(?:sorry,? )?you(?:'ve| have| are) been (?:blocked|denied)|rate limit(?:ed| exceeded)"
-    r"|访问被拒绝|禁止访问|请求被拦截|доступ запрещ(?:е|ё)н|acceso denegado|accès refusé|zugriff verweigert)" + _END
+    r"|访问被拒绝|访问过于频繁|请求过于频繁|禁止访问|请求被拦截"
+    r"|доступ запрещ(?:е|ё)н|acceso denegado|accès refusé|zugriff verweigert)" + _END
 )
 _CHALLENGE = (
     r"^(?:are you (?:a |an )?(?:robot|human|bot)|are you not a robot|captcha|browser check|one more step"
     r"|(?:please )?(?:verify|confirm|prove) (?:that )?you(?:'re| are) (?:a |not a )?(?:human|robot)"
     r"|(?:human|bot|robot) (?:verification|check)|ddos protection|security check(?: required)?"
     r"|checking your browser(?: before accessing .{0,80})?|making sure you(?:'re| are) not a bot"
-    r"|安全验证|人机验证|访问验证|вы не робот|подтвердите, что вы не робот)" + _END
+    r"|安全验证|滑动验证|滑块验证|人机验证|访问验证|вы не робот|подтвердите, что вы не робот)" + _END
 )
 _SITE = r"(?:.{1,60}\s[|–—:-]+\s+)?"
 _SITE_AFTER = r"[\s.!…]*(?:\s[|–—:-]+\s.{1,60})?$"
@@ -62,6 +64,12 @@ _PARKING_SCRIPT = (
 
 PLAIN: Final[tuple[Rule, ...]] = (
     challenge(R.GENERIC_CHALLENGE, "generic: title of a challenge", title(_CHALLENGE), room=Room.THIN),
+    challenge(
+        R.GENERIC_CHALLENGE,
+        "generic: words of a browser check",
+        text(r"\bchecking your browser before (?:accessing|you access)\b", lead=True),
+        room=Room.SCANT,
+    ),
     denial("generic: title of a denial", title(_DENIAL)),
     not_content(
         R.DEFAULT_PAGE,

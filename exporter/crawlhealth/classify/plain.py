@@ -13,7 +13,8 @@ from crawlhealth.outcome import Reason as R
 _END = r"[\s.!?…]*$"
 _DENIAL = (
     r"^(?:error:? ?)?(?:http )?(?:error )?(?:401|403|406|429|451)?[\s:,|–—-]*(?:forbidden|too many requests"
-    r"|access (?:to (?:this|the) (?:page|site|website|server) )?(?:is |was |has been )?(?:denied|blocked|forbidden|restricted)"
+    r"|access (?:to (?:this|the) (?:page|site|website|server) )?(?:is |was |has been )?"
+    r"(?:denied|blocked|forbidden|restricted)"
     r"|not acceptable|unauthori[sz]ed"
     r"|authori[sz]ation required|unavailable for legal reasons|request (?:blocked|rejected|denied)"
     r"|(?:sorry,? )?you(?:'ve| have| are) been (?:blocked|denied)|rate limit(?:ed| exceeded)"

@@ -27,8 +27,9 @@ PAGES = [
     ("contact-form", "/contact", "ok", None, "a form with a recaptcha script is content"),
     ("article", "/article-on-captchas", "ok", None, "prose about captchas is content"),
     ("default-page", "/~redirect_default_page/product/1", "soft_block", None, "a redirect to a host's default page"),
-    ("login", "/~redirect_login/product/1", "soft_block", "redirected_login", "a redirect to the login"),
+    ("login", "/product/18", "soft_block", "redirected_login", "a redirect to the login"),
     ("block-page", "/~block_page/product/1", "soft_block", None, "a block page with 200"),
+    ("heading", "/~block_page/product/2", "soft_block", None, "a block page's own heading is not the expected one"),
     ("forbidden", "/~status:403/product/1", "hard_block", "http_403", "403 is a hard block"),
     ("reset", "/~reset/product/1", "hard_block", "connection_reset", "a reset is a hard block"),
     ("unavailable", "/~status:503/product/1", "error", "http_503", "503 alone is a broken site"),
@@ -46,6 +47,7 @@ PAGES = [
     ("nested", "/~nested_divs/", "error", "page_too_complex", "a page too complex to read in time"),
 ]  # fmt: skip
 
+EXPECTED = {"nested": 'css: "body div div p", present: true', "heading": 'css: "h1::text", equals: "Linen apron"'}
 NOTHING_EXPECTED = ("contact-form", "article", "gone", "challenge-429")
 
 
@@ -63,7 +65,7 @@ def every_page(site: PracticeSite, tmp_path_factory: pytest.TempPathFactory) -> 
         f"""
   - name: {name}
     url: {site.url(path)}
-    expect: {{price: {{css: "{"body div div p" if name == "nested" else "p.price::text"}", present: true}}}}"""
+    expect: {{value: {{{EXPECTED.get(name, 'css: "p.price::text", present: true')}}}}}"""
         for name, path, *_ in PAGES
         if name not in NOTHING_EXPECTED
     ) + "\n".join(
@@ -73,7 +75,10 @@ def every_page(site: PracticeSite, tmp_path_factory: pytest.TempPathFactory) -> 
         if name in NOTHING_EXPECTED
     )
     (folder / "canaries.yml").write_text(f"site: shop\nevery: 4s\ntimeout: 3s\ncanaries:{canaries}\n")
-    site.behave(Behaviour(kind=Kind.CHALLENGE, path="/product/19", status=429))
+    site.behave(
+        Behaviour(kind=Kind.CHALLENGE, path="/product/19", status=429),
+        Behaviour(kind=Kind.REDIRECT_LOGIN, path="/product/18"),
+    )
     config = """
         sites: {shop: {hosts: [127.0.0.1], max_concurrency: 50, min_gap: 0s}}
         canaries: [canaries.yml]

@@ -18,7 +18,8 @@ from samples import NOW
 KILLS = 20
 WRITER = Path(__file__).with_name("writer.py")
 DYING = Path(__file__).with_name("dying.py")
-ENVIRON = {**os.environ, "PYTHONPATH": str(WRITER.parent.parent)}
+_FOLDERS = (str(WRITER.parent.parent), os.environ.get("PYTHONPATH"))
+ENVIRON = {**os.environ, "PYTHONPATH": os.pathsep.join(folder for folder in _FOLDERS if folder)}
 
 
 def numbers(line: str) -> tuple[int, ...]:

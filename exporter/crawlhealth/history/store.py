@@ -147,7 +147,7 @@ class History:
                 batch, self._pending = self._pending, Batch()
             try:
                 self._write(batch, now)
-            except (sqlite3.Error, ValueError) as error:
+            except Exception as error:  # noqa: BLE001 - whatever it was, nothing that was taken may be lost
                 with self._lock:
                     batch.absorb(self._pending)
                     self._pending = batch

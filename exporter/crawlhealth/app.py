@@ -6,6 +6,7 @@ import logging
 import os
 import threading
 import time
+import zlib
 from collections.abc import Callable, Mapping
 from datetime import timedelta
 from pathlib import Path
@@ -53,7 +54,8 @@ class Judge:
         settings = config.score
         record = self._history.record(site, now)
         block = settings.baseline.block.total_seconds()
-        key = (now // block, record.generation, settings.baseline)
+        stagger = zlib.crc32(site.encode()) % block  # else every site would learn its baseline in the same second
+        key = ((now - stagger) // block, record.generation, settings.baseline)
         known = self._baselines.get(site)
         if known is None or known[0] != key:
             known = (key, learn(record.hours, now=now, settings=settings.baseline))

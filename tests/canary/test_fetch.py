@@ -10,12 +10,12 @@ from datetime import timedelta
 import brotli
 import pytest
 import zstandard
-from rawserver import RawServer, Script, answering, dripping, flooding, resetting, silent
 
-from crawlhealth.canary.fetch import FetchFailed, Fetched, Fetcher, retry_after
+from crawlhealth.canary.fetch import Fetched, Fetcher, FetchFailed, retry_after
 from crawlhealth.config import Canary, Fetching, Route, Secret
 from crawlhealth.model import Phase, Response
 from crawlhealth.outcome import Reason
+from rawserver import RawServer, Script, answering, dripping, flooding, resetting, silent
 
 NOW = 1_796_040_000.0
 DIRECT = Route(name="direct")
@@ -80,21 +80,31 @@ def test_answers_that_are_read(script: Script, body: bytes) -> None:
         pytest.param(dripping(OK + b"\r\n", b"x"), Reason.TIMEOUT, id="a body that drips"),
         pytest.param(dripping(CHUNKED, b"1\r\nx\r\n"), Reason.TIMEOUT, id="chunks that drip"),
         pytest.param(dripping(b"", b"HTTP/1.1 100 Continue\r\n\r\n"), Reason.TIMEOUT, id="interim answers that drip"),
-        pytest.param(flooding(b"", b"HTTP/1.1 100 Continue\r\n\r\n"), Reason.INVALID_RESPONSE, id="endless interim answers"),
+        pytest.param(flooding(b"", b"HTTP/1.1 100 Continue\r\n\r\n"), Reason.INVALID_RESPONSE, id="endless interim"),
         pytest.param(flooding(OK, b"X: y\r\n"), Reason.INVALID_RESPONSE, id="endless headers"),
         pytest.param(flooding(OK + b"X: ", b"y" * 65_536), Reason.INVALID_RESPONSE, id="one endless header"),
         pytest.param(flooding(b"HTTP/1.1 200 ", b"y" * 65_536), Reason.INVALID_RESPONSE, id="an endless status line"),
-        pytest.param(flooding(CHUNKED + b"1;", b"y" * 65_536), Reason.INVALID_RESPONSE, id="an endless chunk extension"),
+        pytest.param(flooding(CHUNKED + b"1;", b"y" * 65_536), Reason.INVALID_RESPONSE, id="an endless extension"),
         pytest.param(flooding(CHUNKED, b"1\r\nx\r\n"), Reason.BODY_TOO_LARGE, id="endless chunks of one byte"),
         pytest.param(flooding(CHUNKED + b"0\r\n", b"X: y\r\n"), Reason.BODY_TOO_LARGE, id="endless trailers"),
         pytest.param(flooding(OK + b"\r\n", b"y" * 65_536), Reason.BODY_TOO_LARGE, id="an endless body"),
         pytest.param(answering(CHUNKED + b"-5\r\nhello\r\n"), Reason.INVALID_RESPONSE, id="a chunk of negative size"),
         pytest.param(answering(CHUNKED + b"2\r\nhello\r\n"), Reason.INVALID_RESPONSE, id="a chunk longer than it says"),
         pytest.param(answering(CHUNKED + b"F" * 17 + b"\r\nx"), Reason.INVALID_RESPONSE, id="a chunk of absurd size"),
-        pytest.param(answering(OK + b"Content-Length: 5\r\nContent-Length: 6\r\n\r\nhello"), Reason.INVALID_RESPONSE, id="two lengths"),
-        pytest.param(answering(OK + b"Content-Length: +5\r\n\r\nhello"), Reason.INVALID_RESPONSE, id="a length that is no number"),
-        pytest.param(answering(OK + b"Transfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n"), Reason.UNDECODABLE_BODY, id="a strange transfer coding"),
-        pytest.param(answering(OK + b"Content-Length: 50\r\n\r\nhello"), Reason.TRUNCATED_BODY, id="a body that breaks off"),
+        pytest.param(
+            answering(OK + b"Content-Length: 5\r\nContent-Length: 6\r\n\r\nhello"),
+            Reason.INVALID_RESPONSE,
+            id="two lengths",
+        ),
+        pytest.param(answering(OK + b"Content-Length: +5\r\n\r\nhello"), Reason.INVALID_RESPONSE, id="no length"),
+        pytest.param(
+            answering(OK + b"Transfer-Encoding: gzip, chunked\r\n\r\n"),
+            Reason.UNDECODABLE_BODY,
+            id="a strange transfer coding",
+        ),
+        pytest.param(
+            answering(OK + b"Content-Length: 50\r\n\r\nhello"), Reason.TRUNCATED_BODY, id="a body that breaks off"
+        ),
         pytest.param(answering(CHUNKED + b"5\r\nhel"), Reason.TRUNCATED_BODY, id="a chunk that breaks off"),
         pytest.param(answering(CHUNKED + b"5\r\nhello\r\n"), Reason.TRUNCATED_BODY, id="chunks without an end"),
         pytest.param(answering(b"SSH-2.0-OpenSSH_9.2\r\n"), Reason.INVALID_RESPONSE, id="another protocol"),
@@ -102,7 +112,7 @@ def test_answers_that_are_read(script: Script, body: bytes) -> None:
         pytest.param(answering(), Reason.CONNECTION_RESET, id="closed without an answer"),
         pytest.param(resetting, Reason.CONNECTION_RESET, id="reset"),
     ],
-)  # fmt: skip
+)
 def test_answers_that_fail(script: Script, reason: Reason) -> None:
     with RawServer(script) as server:
         began = time.monotonic()
@@ -210,7 +220,8 @@ def test_a_refused_connection_has_no_later_phases() -> None:
     ("written", "seconds"),
     [
         ("120", 120.0), ("0", 0.0), ("99999999999999", 86_400.0), ("Mon, 30 Nov 2026 12:01:00 GMT", 60.0),
-        ("Mon, 30 Nov 2026 11:00:00 GMT", 0.0), ("soon", None), ("-5", None), ("", None), ("Mon, 99 Nov 99999999", None),
+        ("Mon, 30 Nov 2026 11:00:00 GMT", 0.0), ("soon", None), ("-5", None), ("", None),
+        ("Mon, 99 Nov 99999999", None),
     ],
 )  # fmt: skip
 def test_retry_after(written: str, seconds: float | None) -> None:

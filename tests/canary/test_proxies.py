@@ -10,13 +10,13 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from rawserver import RawServer, Script, answering, dripping, flooding, resetting, silent
 
-from crawlhealth.canary.fetch import FetchFailed, Fetched, Fetcher
+from crawlhealth.canary.fetch import Fetched, Fetcher, FetchFailed
 from crawlhealth.config import Canary, Fetching, Route, Secret
 from crawlhealth.demo.certificates import Flaw, identity
 from crawlhealth.model import Phase
 from crawlhealth.outcome import Reason
+from rawserver import RawServer, Script, answering, dripping, flooding, resetting, silent
 
 PAGE = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"
 PASSWORD = "pr0xy-passw0rd"

@@ -6,11 +6,11 @@ import socket
 from datetime import timedelta
 
 import pytest
-from rawserver import RawServer, Script, answering
 
-from crawlhealth.canary.fetch import FetchFailed, Fetched, Fetcher
+from crawlhealth.canary.fetch import Fetched, Fetcher, FetchFailed
 from crawlhealth.config import Canary, Fetching, Route, Secret
 from crawlhealth.outcome import Reason
+from rawserver import RawServer, Script, answering
 
 DIRECT = Route(name="direct")
 
@@ -89,14 +89,16 @@ def test_endless_redirects_end() -> None:
 
 
 def test_secrets_stay_with_their_origin() -> None:
-    with RawServer(answering(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")) as other:
-        with RawServer(answering(redirect(other.url("/?here"), 302, "Set-Cookie: theirs=1"))) as server:
-            fetched = fetch(
-                server.url("/", user="user:passw0rd"),
-                headers={"X-Token": Secret("t0ken"), "X-Plain": "fine"},
-                cookies={"session": Secret("c00kie")},
-            )
-            first, second = server.received[0], other.received[0]
+    with (
+        RawServer(answering(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")) as other,
+        RawServer(answering(redirect(other.url("/?here"), 302, "Set-Cookie: theirs=1"))) as server,
+    ):
+        fetched = fetch(
+            server.url("/", user="user:passw0rd"),
+            headers={"X-Token": Secret("t0ken"), "X-Plain": "fine"},
+            cookies={"session": Secret("c00kie")},
+        )
+        first, second = server.received[0], other.received[0]
     assert isinstance(fetched, Fetched), fetched
     assert b"t0ken" in first
     assert b"session=c00kie" in first

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import socket
 import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from rawserver import RawServer, answering, resetting, silent
 
-from crawlhealth.canary.fetch import FetchFailed, Fetched, Fetcher
+from crawlhealth.canary.fetch import Fetched, Fetcher, FetchFailed
 from crawlhealth.config import Canary, Fetching, Route
 from crawlhealth.demo.certificates import Flaw, identity
 from crawlhealth.model import Phase
 from crawlhealth.outcome import Reason
+from rawserver import RawServer, Script, answering, resetting, silent
 
 PAGE = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"
 NOW = datetime.now(UTC)
@@ -58,9 +59,9 @@ def test_a_certificate_that_does_not_verify(flaw: Flaw, why: str, tmp_path: Path
         pytest.param(resetting, Reason.CONNECTION_RESET, id="a reset during the handshake"),
     ],
 )
-def test_handshakes_that_fail(script, reason: Reason) -> None:
+def test_handshakes_that_fail(script: Script, reason: Reason) -> None:
     class Plain(RawServer):
-        def head(self, connection):  # a TLS greeting has no head to wait for
+        def head(self, connection: socket.socket) -> bytes:  # a TLS greeting has no head to wait for
             return connection.recv(65_536)
 
     with Plain(script) as server:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
-from crawlhealth.canary.extract import Extractor
+from crawlhealth.canary.extract import Extractor, TooComplex
 from crawlhealth.canary.fetch import Fetcher
 from crawlhealth.canary.runner import Runner, Sizes, SizesKey
 from crawlhealth.canary.scheduler import Scheduler
@@ -44,7 +44,8 @@ class Engine:
     def start(self) -> None:
         """Begin; returns at once."""
         if any(canary.expect for canary in self._config.canaries):
-            self._extractor.warm_up()
+            with suppress(TooComplex):  # logged; runs will say so until a worker starts
+                self._extractor.warm_up()
         self._scheduler.start()
 
     def stop(self) -> None:

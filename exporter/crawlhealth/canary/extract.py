@@ -32,6 +32,8 @@ _SLOW_SHARE: Final = 0.25
 """A page that takes this share of the limit is slow."""
 _FAST_RUNS: Final = 3
 """So often in a row a slow page must be fast to be an ordinary one again."""
+_SLOW_NICENESS: Final = 10
+"""Slow pages must not take the processor from the others."""
 _PATIENCE: Final = 10.0
 """Limits that a page waits for a free worker."""
 _REMEMBERED: Final = 10_000
@@ -51,8 +53,8 @@ class Extractor:
 
     def __init__(self, seconds: float, *, workers: int = WORKERS) -> None:
         self.seconds = seconds
-        self._ordinary = _Lane(workers)
-        self._slow = _Lane(1)
+        self._ordinary = _Lane(workers, niceness=0)
+        self._slow = _Lane(1, niceness=_SLOW_NICENESS)
         self._lock = threading.Lock()
         self._slow_pages: OrderedDict[str, int] = OrderedDict()
         self._packed: dict[int, tuple[tuple[ValueSpec, ...], bytes]] = {}
@@ -65,16 +67,16 @@ class Extractor:
         with self._lock:
             slow = page in self._slow_pages
         lane = self._slow if slow else self._ordinary
-        began = time.monotonic()
-        overran = True
         worker = lane.take(self.seconds)
+        overran = True
         try:
+            worker.await_start()
             began = time.monotonic()
             results = worker.ask(frame, self.seconds)
-            overran = False
+            overran = time.monotonic() - began > self.seconds * _SLOW_SHARE
         finally:
-            lane.give_back(worker)
-            self._remember(page, slow=overran or time.monotonic() - began > self.seconds * _SLOW_SHARE)
+            lane.give_back(worker, self.seconds)
+            self._remember(page, slow=overran)
         return results
 
     def warm_up(self) -> None:
@@ -118,7 +120,8 @@ class Extractor:
 class _Lane:
     """A few workers, started when needed, and those who wait for one."""
 
-    def __init__(self, size: int) -> None:
+    def __init__(self, size: int, *, niceness: int) -> None:
+        self._niceness = niceness
         self._free = threading.Condition()
         self._idle: list[_Worker] = []
         self._places = size
@@ -131,29 +134,43 @@ class _Lane:
                 raise TooComplex("no worker was free: other pages take too long to read")
             if self._closed:
                 raise TooComplex("stopping")
-            if self._idle:
-                return self._idle.pop()
+            while self._idle:
+                worker = self._idle.pop()
+                if worker.running:
+                    return worker
+                worker.end()
+                self._places += 1
             self._places -= 1
         try:
-            return _Worker(seconds)
+            return _Worker(seconds, self._niceness)
         except BaseException:
             with self._free:
                 self._places += 1
                 self._free.notify()
             raise
 
-    def give_back(self, worker: _Worker) -> None:
-        """Take a worker back; one that has ended makes room for another."""
+    def give_back(self, worker: _Worker, seconds: float) -> None:
+        """Take a worker back; for one that has ended another starts at once, so that the next page finds it warm."""
         with self._free:
-            if worker.alive and not self._closed:
+            if self._closed:
+                worker.end()
+            elif worker.alive:
                 self._idle.append(worker)
             else:
-                worker.end()
-                self._places += 1
+                try:
+                    self._idle.insert(0, _Worker(seconds, self._niceness))
+                except OSError:
+                    log.exception("cannot start an extraction worker")
+                    self._places += 1
             self._free.notify()
 
     def warm_up(self, seconds: float) -> None:
-        self.give_back(self.take(seconds))
+        """Start a worker and wait until it is ready. Raises TooComplex when it does not start."""
+        worker = self.take(seconds)
+        try:
+            worker.await_start()
+        finally:
+            self.give_back(worker, seconds)
 
     def close(self) -> None:
         with self._free:
@@ -167,36 +184,54 @@ class _Lane:
 class _Worker:
     """One worker process. It gets no secret of the environment."""
 
-    def __init__(self, seconds: float) -> None:
+    def __init__(self, seconds: float, niceness: int) -> None:
         self._line, theirs = socket.socketpair()
         self._source = io.BufferedReader(_Reader(self._line), 65_536)
         with theirs:
             self._process = subprocess.Popen(  # noqa: S603 - our own module, nothing of a page in the arguments
-                [sys.executable, "-P", "-m", "crawlhealth.canary.worker", repr(seconds)],
+                [sys.executable, "-P", "-m", "crawlhealth.canary.worker", repr(seconds), str(niceness)],
                 stdin=theirs.fileno(), stdout=subprocess.DEVNULL, cwd="/",
                 env={name: os.environ[name] for name in _PASSED_ON if name in os.environ},
             )  # fmt: skip
         self.alive = True
         self._ready = False
 
-    def ask(self, frame: bytes, seconds: float) -> tuple[ValueResult, ...]:
-        """The results for a page. Raises TooComplex, and has ended then."""
-        results = None
+    @property
+    def running(self) -> bool:
+        """Whether the process is there."""
+        return self._process.poll() is None
+
+    def await_start(self) -> None:
+        """Wait until the process has loaded what it needs. Raises TooComplex when it does not."""
+        if self._ready:
+            return
         try:
-            self._await_ready()
+            self._line.settimeout(_START_SECONDS)
+            self._ready = self._source.read(1) == frames.READY
+        except OSError:
+            pass
+        if not self._ready:
+            self.end()
+            log.error("an extraction worker does not start; its error output says why")
+            raise TooComplex("no worker to read it")
+
+    def ask(self, frame: bytes, seconds: float) -> tuple[ValueResult, ...]:
+        """The results for a page. Raises TooComplex, and has ended then; it may have ended after an answer, too."""
+        answer = None
+        try:
             self._line.settimeout(seconds * _WALL_FACTOR)
             self._line.sendall(frame)
-            results = frames.read_answer(self._source)
+            answer = frames.read_answer(self._source)
         except TimeoutError:
-            raise TooComplex(f"not read within {seconds:g} s") from None
+            raise TooComplex(f"not read within {seconds * _WALL_FACTOR:g} s") from None
         except (OSError, ValueError, msgspec.MsgspecError):
             pass
         finally:
-            if results is None:
+            if answer is None or answer[1]:
                 self.end()
-        if results is None:
+        if answer is None:
             raise TooComplex(f"not read within {seconds:g} s of processor time and the memory of a worker")
-        return results
+        return answer[0]
 
     def end(self) -> None:
         """Kill the process, at once."""
@@ -205,14 +240,6 @@ class _Worker:
         self._process.wait()
         with contextlib.suppress(OSError):
             self._line.close()
-
-    def _await_ready(self) -> None:
-        if not self._ready:
-            self._line.settimeout(_START_SECONDS)
-            if self._source.read(1) != frames.READY:
-                log.error("an extraction worker does not start; its error output says why")
-                raise OSError("no worker")
-            self._ready = True
 
 
 class _Reader(io.RawIOBase):

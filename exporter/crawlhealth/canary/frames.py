@@ -12,7 +12,7 @@ from crawlhealth.checks import ValueSpec
 from crawlhealth.model import ValueResult
 
 _REQUEST: Final = struct.Struct("<III")
-_ANSWER: Final = struct.Struct("<I")
+_ANSWER: Final = struct.Struct("<I?")
 READY: Final = b"R"
 """The first byte of a worker that has started."""
 LARGEST_ANSWER: Final = 16 << 20
@@ -52,22 +52,22 @@ def read_request(source: Source) -> tuple[bytes, bytes, bytes] | None:
     return first, second, third
 
 
-def answer(results: tuple[ValueResult, ...]) -> bytes:
-    """Results as one frame."""
+def answer(results: tuple[ValueResult, ...], *, last: bool) -> bytes:
+    """Results as one frame; `last` says that the worker ends now."""
     data = _results_encoder.encode(results)
-    return _ANSWER.pack(len(data)) + data
+    return _ANSWER.pack(len(data), last) + data
 
 
-def read_answer(source: Source) -> tuple[ValueResult, ...] | None:
-    """The results; None when the worker has ended instead. Raises ValueError for anything that is no answer."""
+def read_answer(source: Source) -> tuple[tuple[ValueResult, ...], bool] | None:
+    """The results and whether the worker ends; None when it has ended instead. Raises ValueError for no answer."""
     head = source.read(_ANSWER.size)
     if len(head) < _ANSWER.size:
         return None
-    (size,) = _ANSWER.unpack(head)
+    size, last = _ANSWER.unpack(head)
     if size > LARGEST_ANSWER:
         raise ValueError("an answer that is too large")
     data = source.read(size)
-    return None if len(data) < size else _results_decoder.decode(data)
+    return None if len(data) < size else (_results_decoder.decode(data), last)
 
 
 def _as_dict(value: object) -> Any:  # noqa: ANN401 - a hook of msgspec

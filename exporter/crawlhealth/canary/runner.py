@@ -126,7 +126,7 @@ class Runner:
                     classification = _unread(response, str(error))
                 return classification, ()
         classification = self._classify(response, canary, site, found(canary.expect, values), usual)
-        return classification, values
+        return classification, values if classification.outcome is Outcome.OK else ()
 
     def _failed(self, failed: FetchFailed, canary: Canary, site: Site) -> Classification:
         """What a failed fetch means. A refusal that does not come whole is a refusal all the same."""

@@ -288,6 +288,7 @@ def test_a_broken_file_leaves_the_old_configuration_running(site: PracticeSite, 
         until(lambda: exporter.value(OUTCOMES, canary="first") is None, 5, "the canary that went leaves /metrics")
 
 
+@pytest.mark.alone
 def test_hanging_sites_do_not_disturb_the_others(tmp_path: Path) -> None:
     """200 sites every 4 s, 20 of them hanging until the timeout: the healthy keep their cadence, spread out."""
     addresses = [f"127.0.7.{number}" for number in range(1, 201)]

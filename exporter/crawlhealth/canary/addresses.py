@@ -146,10 +146,12 @@ class Resolver:
         return lookup.endpoints
 
     def _run(self, lookup: _Lookup) -> None:
-        lookup.run()
-        with self._lock:
-            del self._running[lookup.key]
-        lookup.done.set()
+        try:
+            lookup.run()
+        finally:
+            with self._lock:
+                del self._running[lookup.key]
+            lookup.done.set()
 
 
 class _Lookup:
@@ -159,13 +161,14 @@ class _Lookup:
         self.key = key
         self.done = threading.Event()
         self.endpoints: list[Endpoint] = []
-        self.problem: str | None = None
+        self.problem: str | None = "the lookup failed"
 
     def run(self) -> None:
         """Ask the system; never raises."""
         try:
             found = socket.getaddrinfo(*self.key, type=socket.SOCK_STREAM)
-            self.endpoints = [Endpoint(family, sockaddr) for family, _, _, _, sockaddr in found]  # type: ignore[arg-type]  # SOCK_STREAM has these shapes
+            self.endpoints = [Endpoint(row[0], row[4]) for row in found]  # type: ignore[arg-type]  # of SOCK_STREAM
+            self.problem = None
         except OSError as error:
             self.problem = error.strerror or "cannot be resolved"
         except (UnicodeError, ValueError):

@@ -17,12 +17,12 @@ _TRUNCATED: Final = "the body ends too early"
 
 
 class Answer:
-    """One answer. `headers` are name and value as sent, in order, with names in lower case.
+    """One answer. `headers` are name and value as sent, in order, with names in lower case; `joined` by name.
 
     Making one reads the head, interim answers (1xx) included, of at most `most` bytes. Raises Failure.
     """
 
-    __slots__ = ("_left", "_method", "_source", "headers", "status")
+    __slots__ = ("_left", "_method", "_source", "headers", "joined", "status")
 
     def __init__(self, source: io.BufferedReader, method: str, most: int) -> None:
         self._source = source
@@ -31,13 +31,9 @@ class Answer:
         self.status, self.headers = self._read_head()
         while 100 <= self.status < 200 and self.status != 101:
             self.status, self.headers = self._read_head()
-
-    def joined(self) -> dict[str, str]:
-        """The headers with repeated ones joined by a comma."""
-        joined: dict[str, str] = {}
+        self.joined: dict[str, str] = {}
         for name, value in self.headers:
-            joined[name] = f"{joined[name]}, {value}" if name in joined else value
-        return joined
+            self.joined[name] = f"{self.joined[name]}, {value}" if name in self.joined else value
 
     def pieces(self) -> Iterator[bytes]:
         """The body as it comes in, transfer coding removed. Raises Failure, also for a body that breaks off."""
@@ -58,8 +54,8 @@ class Answer:
 
     def _values(self, wanted: str) -> list[str]:
         """The comma-separated values of a header, in lower case."""
-        found = [value for name, value in self.headers if name == wanted]
-        return [value.strip().lower() for value in ",".join(found).split(",")] if found else []
+        found = self.joined.get(wanted)
+        return [] if found is None else [value.strip().lower() for value in found.split(",")]
 
     def _read_head(self) -> tuple[int, list[tuple[str, str]]]:
         line = self._head_line()

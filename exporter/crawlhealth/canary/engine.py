@@ -57,9 +57,8 @@ class Engine:
 
     def replace(self, config: Config) -> None:
         """Follow a new configuration; runs under way end under the old one."""
-        if config.fetch != self._config.fetch:
-            self._fetcher = Fetcher(config.fetch)
-            self._extractor.seconds = config.fetch.extract_timeout.total_seconds()
+        self._fetcher = Fetcher(config.fetch)
+        self._extractor.seconds = config.fetch.extract_timeout.total_seconds()
         self._config = config
         self._runner = self._make_runner(config)
         self._sizes.keep((canary.site, canary.name, route) for canary in config.canaries for route in canary.routes)

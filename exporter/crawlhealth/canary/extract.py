@@ -136,7 +136,7 @@ class _Lane:
                 raise TooComplex("stopping")
             while self._idle:
                 worker = self._idle.pop()
-                if worker.running:
+                if worker.running and worker.seconds == seconds:
                     return worker
                 worker.end()
                 self._places += 1
@@ -193,6 +193,7 @@ class _Worker:
                 stdin=theirs.fileno(), stdout=subprocess.DEVNULL, cwd="/",
                 env={name: os.environ[name] for name in _PASSED_ON if name in os.environ},
             )  # fmt: skip
+        self.seconds = seconds
         self.alive = True
         self._ready = False
 

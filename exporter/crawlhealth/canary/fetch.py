@@ -131,7 +131,7 @@ class Fetcher:
         """The last answer of a chain of redirects, and why it is not whole; Failure when there is none."""
         session = self._session(route)
         request = self._first_request(canary, route)
-        cookies = RequestsCookieJar()
+        cookies: RequestsCookieJar | None = None
         while True:
             answer = session.send(request, stream=True, allow_redirects=False, proxies={}, timeout=attempt)  # type: ignore[arg-type]  # the adapter's
             location = answer.headers.get("location") if answer.status_code in _REDIRECTS else None
@@ -140,6 +140,7 @@ class Fetcher:
                 return _response(answer, canary, redirects, body), failure
             if len(redirects) >= self._settings.max_redirects:
                 raise Failure(Reason.TOO_MANY_REDIRECTS, f"more than {self._settings.max_redirects} redirects")
+            cookies = RequestsCookieJar() if cookies is None else cookies
             keep_cookies(request, answer, cookies)
             request = redirected(request, answer.status_code, location, canary, route)
             set_cookies(request, canary, cookies)
@@ -167,7 +168,7 @@ def _response(answer: requests.Response, canary: Canary, redirects: list[str], b
         status=answer.status_code,
         url=url,
         final_url=redirects[-1] if redirects else url,
-        headers=answer.raw.joined(),
+        headers=answer.raw.joined,
         body=body,
         redirects=tuple(redirects),
     )

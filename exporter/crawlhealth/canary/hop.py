@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Final, cast
 from urllib.parse import urlsplit
 
@@ -57,7 +58,7 @@ class BoundedAdapter(BaseAdapter):
             raise Failure(Reason.PROXY, "the route's proxy failed: it answered 407")
         response = requests.Response()
         response.status_code = answer.status
-        response.headers = CaseInsensitiveDict(answer.joined())
+        response.headers = CaseInsensitiveDict(answer.joined)
         response.raw = answer
         response.url = request.url or ""
         response.request = request
@@ -105,6 +106,7 @@ def read_body(response: requests.Response, attempt: Attempt, most: int) -> tuple
     return body.data, None
 
 
+@lru_cache(maxsize=16_384)
 def split(url: str) -> tuple[Target, str]:
     """Where a request for a URL goes, and the path that it asks for. Raises Failure."""
     parts = urlsplit(url)

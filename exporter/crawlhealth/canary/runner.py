@@ -71,12 +71,17 @@ class Runner:
         self._clock = clock
 
     def run(self, canary: Canary, routes: tuple[str, ...]) -> tuple[CanaryRun, ...]:
-        """Fetch a canary through routes, together when there are several, and judge what came."""
-        site = self._config.sites[canary.site]
-        if len(routes) == 1:
-            return (self._run_one(canary, site, self._config.routes[routes[0]]),)
-        with ThreadPoolExecutor(min(len(routes), site.max_concurrency), thread_name_prefix="together") as threads:
-            ways = [self._config.routes[name] for name in routes]
+        """Fetch a canary through routes, together when there are several, and judge what came.
+
+        Nothing for a site or route that the configuration does not have.
+        """
+        site = self._config.sites.get(canary.site)
+        ways = [self._config.routes[name] for name in routes if name in self._config.routes]
+        if site is None or len(ways) < len(routes):
+            return ()  # it left the configuration between its start and now
+        if len(ways) == 1:
+            return (self._run_one(canary, site, ways[0]),)
+        with ThreadPoolExecutor(min(len(ways), site.max_concurrency), thread_name_prefix="together") as threads:
             runs = tuple(threads.map(lambda route: self._run_one(canary, site, route), ways))
         return agreed(canary, runs)
 

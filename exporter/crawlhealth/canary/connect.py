@@ -6,6 +6,7 @@ import errno
 import socket
 import ssl
 import threading
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -112,7 +113,8 @@ class Connector:
         certificate = secured.getpeercert()
         ends = certificate.get("notAfter") if certificate else None
         if isinstance(ends, str):
-            attempt.not_after[target.host] = float(ssl.cert_time_to_seconds(ends))
+            with suppress(ValueError):  # a date that nobody can read is no reason to leave the page
+                attempt.not_after[target.host] = float(ssl.cert_time_to_seconds(ends))
         return Line(secured, watch)
 
     def _reach(self, target: Target, attempt: Attempt) -> Line:

@@ -51,21 +51,31 @@ def imported(path: Path) -> set[str]:
     return names - set(sys.stdlib_module_names) - {"crawlhealth", "_typeshed"}
 
 
-def test_every_library_that_is_imported_is_a_declared_dependency() -> None:
-    requirements = importlib.metadata.requires("crawlhealth") or []
+def undeclared(folder: Path, *extras: str) -> set[str]:
+    """What the Python files of a folder import and neither the package nor these extras of it declare."""
     declared = {
         re.split(r"[^\w.-]", requirement)[0].lower().replace("_", "-")
-        for requirement in requirements
+        for requirement in importlib.metadata.requires("crawlhealth") or []
         if "extra ==" not in requirement
+        or any(f"extra == '{extra}'" in requirement.replace('"', "'") for extra in extras)
     }
     owners = importlib.metadata.packages_distributions()
-    undeclared = {
-        f"{path.relative_to(SOURCE)}: {module}"
-        for path in SOURCE.rglob("*.py")
-        for module in imported(path)
+    ours = {path.stem for path in folder.iterdir()}
+    return {
+        f"{path.relative_to(folder)}: {module}"
+        for path in folder.rglob("*.py")
+        for module in imported(path) - ours
         if not {owner.lower().replace("_", "-") for owner in owners.get(module, [module])} & declared
     }
-    assert undeclared == set()
+
+
+def test_every_library_that_is_imported_is_a_declared_dependency() -> None:
+    assert undeclared(SOURCE) == set()
+
+
+@pytest.mark.parametrize("folder", ["tests", "bench"])
+def test_what_runs_beside_the_package_needs_nothing_but_the_extra_dev(folder: str) -> None:
+    assert undeclared(ROOT / folder, "dev") == set()
 
 
 def test_importing_any_module_starts_nothing_and_prints_nothing() -> None:

@@ -100,7 +100,7 @@ def folder(tmp_path: Path) -> Folder:
             "history: {resolution: 7s, keep_hours: 10d}",
             [
                 "1:23: history.resolution: must fill an hour exactly: write for instance 1m, 10s or 1s",
-                "1:39: history.keep_hours: must be at least 14d, which the score reads",
+                "1:39: history.keep_hours: must be at least 15d, which the score reads",
             ],
             id="a history too short and rows that fill no hour",
         ),

@@ -201,8 +201,9 @@ def test_bands(steps: list[tuple[float, float | None]], bands: list[Band]) -> No
         pytest.param(None, U, id="no score stays unknown"),
     ],
 )
-def test_the_first_score(value: float | None, band: Band) -> None:
-    state = score.next_state(BandState(), value, at=5.0, new_evidence=True, settings=SETTINGS)
+@pytest.mark.parametrize("new_evidence", [True, False], ids=["with evidence", "of an import"])
+def test_the_first_score(value: float | None, band: Band, new_evidence: bool) -> None:
+    state = score.next_state(BandState(), value, at=5.0, new_evidence=new_evidence, settings=SETTINGS)
     assert state.band is band
 
 

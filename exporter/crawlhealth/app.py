@@ -37,22 +37,25 @@ class Judge:
         self.verdicts: Mapping[str, Verdict] = dict(history.states())
 
     def judge(self, config: Config, now: float) -> None:
-        """Judge every configured site at `now`; one site that fails does not keep the others from theirs."""
+        """Judge every configured site at `now`; one site that fails does not keep the others from theirs.
+
+        A site that is not configured keeps its last verdict, to go on from when it comes back.
+        """
         self._history.refresh()
-        verdicts: dict[str, Verdict] = {}
+        verdicts = dict(self.verdicts)
         for site in config.sites:
             previous = self.verdicts.get(site)
             try:
                 verdicts[site] = self._judge_site(site, previous, config, now)
             except Exception:
                 log.exception("cannot judge site %s", site)
-                if previous is not None:
-                    verdicts[site] = previous
         self.verdicts = verdicts
 
     def _judge_site(self, site: str, previous: Verdict | None, config: Config, now: float) -> Verdict:
         settings = config.score
-        record = self._history.record(site, now)
+        record = self._history.record(
+            site, now, span=settings.reach.total_seconds(), baseline_span=settings.baseline.reach.total_seconds()
+        )
         block = settings.baseline.block.total_seconds()
         stagger = zlib.crc32(site.encode()) % block  # else every site would learn its baseline in the same second
         key = ((now - stagger) // block, record.generation, settings.baseline)

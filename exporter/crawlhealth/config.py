@@ -96,6 +96,11 @@ class BaselineSettings:
     min_requests: int = 10
     min_blocks: int = 24
 
+    @property
+    def reach(self) -> timedelta:
+        """How far back its first block may begin."""
+        return self.length + self.exclude_last
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Weights:
@@ -151,6 +156,11 @@ class ScoreSettings:
     enter_after: EnterAfter = field(default_factory=EnterAfter)
     leave_after: LeaveAfter = field(default_factory=LeaveAfter)
     baseline: BaselineSettings = field(default_factory=BaselineSettings)
+
+    @property
+    def reach(self) -> timedelta:
+        """How far back the longest window reaches."""
+        return max(self.windows)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -160,9 +160,10 @@ def check_history(document: Document, history: HistorySettings, score: ScoreSett
     _positive(document, history.commit_every, "history", "commit_every")
     if history.keep_minutes < timedelta(hours=1) and document.sound("history", "keep_minutes"):
         document.report(("history", "keep_minutes"), "must be at least 1h")
-    longest = max((score.baseline.length, *score.windows))
-    settled = document.sound("score") and document.sound("history", "keep_hours")
-    if settled and history.keep_hours < longest:
+    if not document.sound("score") or not document.sound("history", "keep_hours"):
+        return
+    longest = max(score.reach, score.baseline.reach)
+    if history.keep_hours < longest:
         message = f"must be at least {quantities.show(longest)}, which the score reads"
         document.report(("history", "keep_hours"), message)
 

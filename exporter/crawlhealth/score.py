@@ -96,8 +96,9 @@ def next_state(
 
     A band begins when every score has been under its threshold for its time, and ends when every score has been at or
     over its leaving level for its time. Only time with evidence counts: an observation vouches for the time since the
-    one before, at most half the shortest window, and without a new one no band changes. Without a score a bad band is
-    held, any other is unknown. A clock that steps back loses no dwell.
+    one before, at most half the shortest window, and without a new one no band changes, except that unknown turns into
+    normal with the first good score, as after an import. Without a score a bad band is held, any other is unknown. A
+    clock that steps back loses no dwell.
     """
     if score is None:
         bad = previous.band in (Band.DEGRADING, Band.RESISTING)
@@ -105,7 +106,10 @@ def next_state(
         since = previous.since if band is previous.band else at
         return BandState(band=band, since=min(since, at) or at, held=bad, evidence_at=previous.evidence_at)
     state = _clocks(previous, score, at=at, new_evidence=new_evidence, settings=settings)
-    band = _next_band(state, score, at=at, settings=settings) if new_evidence else state.band
+    if state.band is Band.UNKNOWN and score >= settings.bands.degrading:
+        band = Band.NORMAL
+    else:
+        band = _next_band(state, at=at, settings=settings) if new_evidence else state.band
     return state if band is state.band else replace(state, band=band, since=at)
 
 
@@ -136,7 +140,7 @@ def _clocks(previous: BandState, score: float, *, at: float, new_evidence: bool,
     )
 
 
-def _next_band(state: BandState, score: float, *, at: float, settings: ScoreSettings) -> Band:
+def _next_band(state: BandState, *, at: float, settings: ScoreSettings) -> Band:
     enter, leave = settings.enter_after, settings.leave_after
 
     def lasted(begun: float | None, seconds: float) -> bool:
@@ -150,8 +154,6 @@ def _next_band(state: BandState, score: float, *, at: float, settings: ScoreSett
         return Band.NORMAL if lasted(state.over_degrading, leave.degrading.total_seconds()) else Band.DEGRADING
     if lasted(state.under_degrading, enter.degrading.total_seconds()):
         return Band.DEGRADING
-    if state.band is Band.UNKNOWN and score >= settings.bands.degrading:
-        return Band.NORMAL
     return state.band
 
 

@@ -40,6 +40,10 @@ def minute(start: float, ok: int) -> Slot:
     return slot(start, Tally(ok=ok), seconds=60)
 
 
+def fine(start: float, ok: int) -> Slot:
+    return slot(start, Tally(ok=ok), seconds=10)
+
+
 RECENT = NOW - 2 * HOUR
 
 
@@ -66,6 +70,26 @@ RECENT = NOW - 2 * HOUR
             id="an hour replaces the minutes in it and no others",
         ),
         pytest.param([[hour(RECENT, 50)], [minute(RECENT, 1)]], [(RECENT, 60, 1)], id="recent minutes replace an hour"),
+        pytest.param(
+            [[fine(RECENT, 1), fine(RECENT + 50, 2)], [minute(RECENT, 9)]],
+            [(RECENT, 60, 9)],
+            id="a minute replaces finer rows in it",
+        ),
+        pytest.param(
+            [[minute(RECENT, 9), minute(RECENT + 60, 8)], [fine(RECENT + 50, 2)]],
+            [(RECENT + 50, 10, 2), (RECENT + 60, 60, 8)],
+            id="a finer row replaces the minute it lies in",
+        ),
+        pytest.param(
+            [[minute(RECENT, 9), fine(RECENT, 1), fine(RECENT + 50, 2), hour(RECENT, 99)]],
+            [(RECENT, 10, 1), (RECENT + 50, 10, 2)],
+            id="of windows that overlap the finer ones count",
+        ),
+        pytest.param(
+            [[minute(OLD, 9), fine(OLD, 1), fine(OLD + 50, 2)]],
+            [(OLD, HOUR, 3)],
+            id="old windows that overlap are not summed",
+        ),
         pytest.param([[]], [], id="nothing"),
     ],
 )

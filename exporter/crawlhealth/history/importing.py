@@ -21,11 +21,11 @@ DAYS_AT_ONCE = 100
 def import_windows(path: Path, settings: HistorySettings, slots: Iterable[Slot], *, now: float) -> int:
     """Bring slots into the history at `path`, each in place of what was there; how many were taken.
 
-    Replaced are rows of the same site, route, source and start. An hour replaces finer rows within it; finer rows
-    replace the hour they lie in, and when they are older than `keep_minutes` they are summed to it, so that all of an
-    hour's minutes belong into one import. No counter moves. `slots` must be aligned to their width, which is at most
-    an hour, and not older than `keep_hours`. A running exporter notices at its next commit or evaluation. Raises
-    HistoryError; what was written by then stays, and the import may be made again.
+    Replaced are all rows of the same site, route and source that a slot overlaps, whatever their width, so that no time
+    counts twice; of slots that overlap one another the finer ones count. Those older than `keep_minutes` are summed to
+    their hour, so that all of an hour's minutes belong into one import. No counter moves. `slots` must be aligned to
+    their width, which is at most an hour, and not older than `keep_hours`. A running exporter notices at its next
+    commit or evaluation. Raises HistoryError; what was written by then stays, and the import may be made again.
     """
     try:
         with closing(open_undamaged(path, now=now)) as connection:
@@ -33,8 +33,10 @@ def import_windows(path: Path, settings: HistorySettings, slots: Iterable[Slot],
             fine_from = (now - settings.keep_minutes.total_seconds()) // HOUR * HOUR
             days = connection.execute("SELECT DISTINCT site, day FROM incoming ORDER BY site, day").fetchall()
             for first in range(0, len(days), DAYS_AT_ONCE):
+                some = days[first : first + DAYS_AT_ONCE]
                 with transaction(connection):
-                    for site, day in days[first : first + DAYS_AT_ONCE]:
+                    _clear(connection, some[0], some[-1], fine_from)
+                    for site, day in some:
                         _replace(connection, site, day, fine_from)
                     connection.execute("UPDATE meta SET value = value + 1 WHERE name = 'generation'")
             return taken
@@ -61,7 +63,25 @@ def _gather(connection: sqlite3.Connection, slots: Iterable[Slot], *, oldest: fl
     )
     with transaction(connection, "BEGIN"):
         connection.executemany("INSERT OR REPLACE INTO incoming VALUES (?, ?, ?, ?, ?, ?, ?)", counted())
+        connection.execute(
+            "DELETE FROM incoming AS wide WHERE EXISTS (SELECT 1 FROM incoming AS fine WHERE fine.site = wide.site"
+            " AND fine.day = wide.day AND fine.route = wide.route AND fine.source = wide.source"
+            " AND fine.start > wide.start - wide.seconds AND fine.start < wide.start + wide.seconds"
+            " AND fine.seconds < wide.seconds AND fine.start + fine.seconds > wide.start)"
+        )
     return taken
+
+
+def _clear(connection: sqlite3.Connection, first: tuple[str, float], last: tuple[str, float], since: float) -> None:
+    """Delete the fine rows from `since` on that a slot overlaps, of the sites' days from `first` to `last`."""
+    connection.execute(
+        "DELETE FROM minutes WHERE start >= ? AND (site, start) >= (?, ?) AND (site, start) < (?, ?)"
+        " AND EXISTS (SELECT 1 FROM incoming AS i WHERE i.site = minutes.site"
+        " AND i.day = CAST(minutes.start / ? AS INTEGER) * ? AND i.route = minutes.route AND i.source = minutes.source"
+        " AND i.start > minutes.start - ? AND i.start < minutes.start + minutes.seconds"
+        " AND i.start + i.seconds > minutes.start)",
+        (since, *first, last[0], last[1] + rollup.DAY, rollup.DAY, rollup.DAY, HOUR),
+    )
 
 
 def _replace(connection: sqlite3.Connection, site: str, day: float, fine_from: float) -> None:

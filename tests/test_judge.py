@@ -1,0 +1,69 @@
+"""The judge over a real history: what it reads, and what it remembers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from crawlhealth.app import Judge
+from crawlhealth.config import BaselineSettings, Config, ScoreSettings, Site
+from crawlhealth.history import FILE_NAME, History, import_windows
+from crawlhealth.model import Band
+from crawlhealth.outcome import Outcome, Reason
+from crawlhealth.tally import Tally
+from samples import DAY, HOUR, NOW, observation, slot
+
+CONFIG = Config(sites={"books": Site(name="books", hosts=("books.example",))})
+
+
+@pytest.fixture
+def history(tmp_path: Path) -> Iterator[History]:
+    history = History.open(tmp_path / FILE_NAME, CONFIG.history, now=NOW)
+    yield history
+    history.close()
+
+
+def bring(folder: Path, *, days: int, ok: int) -> None:
+    """Import an hour for every hour of the last days."""
+    slots = (slot(NOW - (n + 1) * HOUR, Tally(ok=ok), seconds=HOUR) for n in range(days * 24))
+    import_windows(folder / FILE_NAME, CONFIG.history, slots, now=NOW)
+
+
+def test_an_import_makes_a_score_and_a_band_at_once(history: History, tmp_path: Path) -> None:
+    judge = Judge(history)
+    judge.judge(CONFIG, NOW - 15)
+    bring(tmp_path, days=14, ok=100)
+    judge.judge(CONFIG, NOW)
+    verdict = judge.verdicts["books"]
+    assert (verdict.score, verdict.band, verdict.unknown) == (100, Band.NORMAL, None)
+
+
+def test_windows_and_baselines_reach_as_far_as_they_are_long(history: History, tmp_path: Path) -> None:
+    bring(tmp_path, days=60, ok=1)
+    baseline = BaselineSettings(length=timedelta(days=40), exclude_last=timedelta(days=10), min_requests=1)
+    score = ScoreSettings(windows=(timedelta(hours=1), timedelta(hours=72)), baseline=baseline)
+    judge = Judge(history)
+    judge.judge(replace(CONFIG, score=score), NOW + 1800)
+    verdict = judge.verdicts["books"]
+    assert verdict.window is not None
+    assert verdict.window.requests == 71, "whole hours that began in the last 72"
+    assert verdict.baseline is not None
+    assert verdict.baseline.hours == 40 * 24 - 1
+
+
+def test_a_site_that_comes_back_goes_on_from_its_last_verdict(history: History, tmp_path: Path) -> None:
+    bring(tmp_path, days=14, ok=10)
+    judge = Judge(history)
+    for now in range(0, 300, 15):
+        history.add(observation(outcome=Outcome.HARD_BLOCK, reason=Reason.HTTP_403, at=NOW + now, count=1000))
+        history.commit(NOW + now)
+        judge.judge(CONFIG, NOW + now)
+    assert judge.verdicts["books"].band is Band.RESISTING
+    judge.judge(replace(CONFIG, sites={}), NOW + 300)
+    judge.judge(CONFIG, NOW + 2 * DAY)
+    state = judge.verdicts["books"].state
+    assert (state.band, state.held) == (Band.RESISTING, True)

@@ -7,14 +7,14 @@ import signal
 import subprocess
 import sys
 import textwrap
-import time
 from collections.abc import Mapping
 from pathlib import Path
-from threading import Event
 from types import TracebackType
 
 import requests
 from prometheus_client.parser import text_string_to_metric_families
+
+from waiting import until
 
 START_SECONDS = 30.0
 
@@ -127,12 +127,3 @@ def total(samples: Samples, name: str, **labels: str) -> float | None:
     wanted = set(labels.items())
     found = [value for (sample, bears), value in samples.items() if sample == name and wanted <= bears]
     return sum(found) if found else None
-
-
-def until(condition, seconds: float, what: str, explain=lambda: "") -> None:
-    """Wait until a condition holds, looking 50 times a second; fail with what was awaited after `seconds`."""
-    deadline = time.monotonic() + seconds
-    pause = Event()
-    while not condition():
-        assert time.monotonic() < deadline, f"waited {seconds} s in vain until {what}\n{explain()}"
-        pause.wait(0.02)

@@ -7,10 +7,18 @@ from collections.abc import Callable
 from threading import Event
 
 
-def until(condition: Callable[[], object], seconds: float, what: str = "the condition holds") -> None:
-    """Wait until `condition()` is true, looking 50 times a second; fail with what was awaited after `seconds`."""
+def until(
+    condition: Callable[[], object],
+    seconds: float,
+    what: str = "the condition holds",
+    explain: Callable[[], str] = str,
+) -> None:
+    """Wait until `condition()` is true, looking 50 times a second.
+
+    Fail after `seconds` with what was awaited and what `explain()` says then.
+    """
     deadline = time.monotonic() + seconds
     pause = Event()
     while not condition():
-        assert time.monotonic() < deadline, f"waited {seconds} s in vain until {what}"
+        assert time.monotonic() < deadline, f"waited {seconds} s in vain until {what}\n{explain()}"
         pause.wait(0.02)

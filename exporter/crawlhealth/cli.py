@@ -133,8 +133,8 @@ def demo(once: bool, site_only: bool, port: int) -> None:
     sys.exit(showing.run(once=once))
 
 
-@main.command(epilog="Example: crawlhealth bundle --out alerting")
-@click.option("--out", type=click.Path(path_type=Path), default=Path("alerting"), show_default=True, help="Folder.")
+@main.command(epilog="Example: crawlhealth bundle --out . --check")
+@click.option("--out", type=click.Path(path_type=Path), default=Path(), show_default=True, help="Folder.")
 @click.option("--check", "only_check", is_flag=True, help="Write nothing; exit 1 when a file differs.")
 @click.option("--job", default="crawlhealth", show_default=True, help="The scrape job's name in Prometheus.")
 @click.option("--time-scale", type=click.FloatRange(min=1.0), default=1.0, help="Divide every duration by this.")

@@ -58,7 +58,7 @@ def probe(config: Config, canary: Canary) -> Iterator[Explained]:
 
 
 def _samples(config: Config, run: CanaryRun) -> Iterator[str]:
-    """The samples that this run alone would set, as /metrics writes them; of a histogram's buckets the first it fills."""
+    """The samples that this run alone would set, as /metrics writes them; of buckets the first it fills."""
     exposition = _exposition_of(config, run)
     registry = CollectorRegistry(auto_describe=False)
     registry.register(HealthCollector(lambda: exposition))

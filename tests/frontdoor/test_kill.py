@@ -7,7 +7,8 @@ import signal
 from pathlib import Path
 
 from crawlhealth.demo.site import PracticeSite
-from running import Exporter, Samples, total, until
+from running import Exporter, Samples, total
+from waiting import until
 
 KILLS = 20
 COUNTED = ("_total", "_bucket", "_count", "_sum")

@@ -174,6 +174,15 @@ def test_render_shows_the_line_and_a_caret(folder: Folder) -> None:
         pytest.param("push: {token: S3CRET}", id="a token under another key"),
         pytest.param("routes: {a: {proxy: 'http://u:S3CRET@h:1'}}", id="a proxy's password written out"),
         pytest.param("routes: {a: {proxy: 'http://u:p@S3CRET@h:1', x: 1}}", id="beside another problem on its line"),
+        pytest.param("push: {tokens: ['https://S3CRET']}", id="a token that looks like a URL"),
+        pytest.param("push: {tokens: [{env: LINES}]}", id="a token that no header can bear"),
+        pytest.param("routes: {a: {headers: {X: S3CRET}, x: 1}}", id="beside an unknown key on its line"),
+        pytest.param("routes: {a: {header: {X: S3CRET}}}", id="under a misspelt key"),
+        pytest.param(
+            "routes: {a: {headers: {X: S3CRET}}}\nroutes: {a: {headers: {X: S3CRET}}}", id="under a key twice"
+        ),
+        pytest.param("routes:\n  a:\n    headers:\n      X: Basic: S3CRET", id="in a file that is no YAML"),
+        pytest.param("push:\n  tokens:\n  - a: S3CRET: b", id="in an item right under its key, no YAML"),
         pytest.param("routes: {a: {proxy: {env: BAD}}}", id="a proxy that is no URL"),
         pytest.param("routes: {a: {headers: {X: {env: LINES}}}}", id="a header that cannot be sent"),
         pytest.param("listen: {env: BAD}", id="an address from outside"),
@@ -193,7 +202,10 @@ def test_no_error_shows_a_secret(folder: Folder, config: str) -> None:
     assert all("S3CRET" not in repr(problem) for problem in caught.value.problems)
 
 
-@pytest.mark.parametrize("make", ["missing", "folder", "pipe", "noise", "loop", "secret pipe"])
+@pytest.mark.parametrize(
+    "make",
+    ["missing", "folder", "pipe", "noise", "loop", "canary loop", "long data_dir", "long ca_file", "secret pipe"],
+)
 def test_odd_files_are_told_not_raised(folder: Folder, make: str) -> None:
     path = folder.path / "crawlhealth.yml"
     if make == "folder":
@@ -204,6 +216,13 @@ def test_odd_files_are_told_not_raised(folder: Folder, make: str) -> None:
         path.write_bytes(bytes(range(256)) * 100)
     elif make == "loop":
         path.symlink_to(path)
+    elif make == "canary loop":
+        (folder.path / "c.yml").symlink_to("c.yml")
+        path.write_text("canaries: [c.yml]", encoding="utf-8")
+    elif make == "long data_dir":
+        path.write_text(f"data_dir: {'x' * 256}", encoding="utf-8")
+    elif make == "long ca_file":
+        path.write_text(f"fetch: {{ca_file: {'x' * 256}}}", encoding="utf-8")
     elif make == "secret pipe":
         os.mkfifo(folder.path / "pipe")
         path.write_text("push: {tokens: [{file: pipe}]}", encoding="utf-8")

@@ -76,6 +76,24 @@ def folder(tmp_path: Path) -> Folder:
             id="direct with a proxy",
         ),
         pytest.param(
+            "push: {tokens: [{env: LINES}]}",
+            ["1:17: push.tokens[0]: has a character that no bearer token can have: use ASCII letters and digits"],
+            id="a token that no header can bear",
+        ),
+        pytest.param(
+            "data_dir: crawlhealth.yml/data",
+            ["1:11: data_dir: 'FOLDER/crawlhealth.yml/data' cannot be used (Not a directory): name another folder"],
+            id="a data_dir under a file",
+        ),
+        pytest.param(
+            'data_dir: "a\\0"\nlisten: "a\\0:1"',
+            [
+                "1:11: data_dir: 'FOLDER/a\\x00' cannot be used (embedded null byte): name another folder",
+                "2:9: listen: is not an address to listen on: write host:port, as in 127.0.0.1:9877 or [::1]:9877",
+            ],
+            id="names with a NUL",
+        ),
+        pytest.param(
             "score:\n  weights: {hard_block: 36}", ["2:12: score.weights: the weights sum to 101: make them sum to 100"],
             id="weights",
         ),
@@ -169,7 +187,7 @@ def folder(tmp_path: Path) -> Folder:
     ],
 )  # fmt: skip
 def test_problems_of_the_configuration(folder: Folder, config: str, said: list[str]) -> None:
-    folder.environ["EMPTY"] = ""
+    folder.environ |= {"EMPTY": "", "LINES": "a\r\nb"}
     assert folder.problems(config, None) == [f"crawlhealth.yml:{line}" for line in said]
 
 

@@ -83,7 +83,6 @@ class Service:
         self.config = configfile.load(path, environ=self._environ)
         self.telemetry = Telemetry()
         self.telemetry.reloaded(time.time())
-        self.config.data_dir.mkdir(parents=True, exist_ok=True)
         self.history = History.open(self.config.data_dir / FILE_NAME, self.config.history, now=time.time())
         self._judge = Judge(self.history)
         self._engine = Engine(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import glob
+import os
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -28,6 +29,7 @@ from crawlhealth.configrules import (
     check_fetch,
     check_history,
     check_listen,
+    check_push,
     check_routes,
     check_score,
     check_sites,
@@ -142,6 +144,7 @@ def _check(
     check_fetch(document, written.fetch)
     check_listen(document, written.listen)
     check_data_dir(document, data_dir)
+    check_push(document, written.push)
 
 
 def _without(problems: Iterable[Problem], outside: Iterable[str]) -> list[Problem]:
@@ -166,11 +169,11 @@ def _names(document: Document, key: str) -> tuple[str, ...]:
 def _canary_files(document: Document, written: _Written) -> tuple[Path, ...]:
     """The files that the patterns under `canaries` match, each once, in order; never the configuration itself."""
     found: dict[Path, None] = {}
-    folder, own = document.file.parent, document.file.resolve()
+    folder, own = document.file.parent, os.path.realpath(document.file)
     for number, pattern in enumerate(written.canaries):
         matches = sorted(glob.glob(pattern, root_dir=folder, recursive=True)) if pattern else []
         files = [folder / match for match in matches]
-        files = [file for file in files if file.resolve() != own]
+        files = [file for file in files if os.path.realpath(file) != own]  # pathlib raises where links go round
         if not files:
             message = f"{quoted(pattern, 300)} matches no file under {folder}: mend the pattern, or leave it out"
             document.report(("canaries", number), message)

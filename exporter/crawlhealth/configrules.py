@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import stat
 from collections.abc import Mapping
 from datetime import timedelta
 from pathlib import Path
@@ -11,9 +13,9 @@ from urllib.parse import urlsplit
 
 from crawlhealth import hosts, quantities
 from crawlhealth.binding import nearest
-from crawlhealth.config import DIRECT, Fetching, HistorySettings, Route, ScoreSettings, Secret, Site
+from crawlhealth.config import DIRECT, Fetching, HistorySettings, PushSettings, Route, ScoreSettings, Secret, Site
 from crawlhealth.yamlfile import Document, Steps
-from crawlhealth.yamltree import quoted
+from crawlhealth.yamltree import Scalar, quoted
 
 PROXY_SCHEMES: Final = ("http", "https", "socks5", "socks5h")
 _HEADER: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,100}")
@@ -177,7 +179,7 @@ def check_fetch(document: Document, fetch: Fetching) -> None:
     _positive(document, fetch.extract_timeout, "fetch", "extract_timeout")
     if not (fetch.user_agent.strip() and fetch.user_agent.isprintable() and fetch.user_agent.isascii()):
         document.report(("fetch", "user_agent"), "must say who fetches, in plain ASCII on one line")
-    if fetch.ca_file is not None and not fetch.ca_file.is_file():
+    if fetch.ca_file is not None and not os.path.isfile(fetch.ca_file):  # pathlib raises where a name is too long
         document.report(("fetch", "ca_file"), f"there is no file {quoted(str(fetch.ca_file), 300)}")
 
 
@@ -186,15 +188,34 @@ def check_listen(document: Document, listen: str) -> None:
     host, colon, port = listen.rpartition(":")
     bare = host[1:-1] if host.startswith("[") and host.endswith("]") else host
     number = int(port) if port.isascii() and port.isdigit() and len(port) < 6 else -1
-    if not colon or not host or not 0 <= number < 65536 or (":" in host and bare == host):
+    if not colon or not host or not host.isprintable() or not 0 <= number < 65536 or (":" in host and bare == host):
         message = "is not an address to listen on: write host:port, as in 127.0.0.1:9877 or [::1]:9877"
         document.report(("listen",), message)
 
 
 def check_data_dir(document: Document, data_dir: Path) -> None:
-    """The folder may be new, but nothing else may stand there."""
-    if data_dir.exists() and not data_dir.is_dir():
+    """The folder may be new, but nothing else may stand there, or on the way to it."""
+    try:
+        good = stat.S_ISDIR(data_dir.stat().st_mode)
+    except FileNotFoundError:
+        return
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        document.report(("data_dir",), f"{quoted(str(data_dir), 300)} cannot be used ({reason}): name another folder")
+        return
+    if not good:
         document.report(("data_dir",), f"{quoted(str(data_dir), 300)} is not a folder: name another")
+
+
+def check_push(document: Document, push: PushSettings) -> None:
+    """Every token comes from outside, and is one that a header can bear."""
+    for number, token in enumerate(push.tokens):
+        steps = ("push", "tokens", number)
+        text = token.reveal()
+        if isinstance(document.find(steps), Scalar):
+            document.report(steps, "is a secret and must not stand here: write {env: NAME} or {file: path}")
+        elif not (text.isascii() and text.isprintable()) or " " in text:
+            document.report(steps, "has a character that no bearer token can have: use ASCII letters and digits")
 
 
 def _positive(document: Document, value: timedelta, *steps: str) -> None:

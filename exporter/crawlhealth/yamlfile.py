@@ -20,7 +20,9 @@ MAX_PROBLEMS: Final = 100
 _UNPRINTABLE: Final = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 _PRIVATE: Final = frozenset({"push", "proxy", "headers", "cookies"})
-"""Keys under which a line may hold a secret, so that no error shows it."""
+"""Keys under which a value may be a secret, so that no error shows it."""
+_SECRETIVE: Final = re.compile(r"push|token|prox|header|cookie|authori|secret|passw", re.IGNORECASE)
+"""What a line that may hold a secret looks like, or one above it, also with a misspelt key and in what is no YAML."""
 
 Step = str | int
 Steps = tuple[Step, ...]
@@ -115,12 +117,34 @@ class Document:
             return
         if len(self.problems) == MAX_PROBLEMS:
             path, message = "", "there are more problems in this file: mend these first"
-        source = "" if secret or not 0 < line <= len(self._lines) else self._lines[line - 1][:500]
+        secret = secret or not 0 < line <= len(self._lines) or _secretive(self._lines, line - 1)
+        source = "" if secret else self._lines[line - 1][:500]
         problem = Problem(
             file=str(self.file), line=line, column=column, path=path, message=message, source=source
         )  # fmt: skip
         if problem not in self.problems:
             self.problems.append(problem)
+
+
+def _secretive(lines: list[str], number: int) -> bool:
+    """Whether a line, or one that it is indented under, looks as if a secret could stand there."""
+    reach = _depth(lines[number])
+    if _SECRETIVE.search(lines[number]):
+        return True
+    for line in reversed(lines[:number]):
+        if line.strip() and _depth(line) < reach:
+            if _SECRETIVE.search(line):
+                return True
+            reach = _depth(line)
+        if not reach:
+            break
+    return False
+
+
+def _depth(line: str) -> int:
+    """How far a line is indented; an item may stand right under its key, and is deeper all the same."""
+    text = line.lstrip()
+    return 2 * (len(line) - len(text)) + text.startswith("- ")
 
 
 def path_text(steps: Steps) -> str:

@@ -110,9 +110,18 @@ def test_another_programs_database_is_refused_and_not_touched(tmp_path: Path) ->
     assert path.read_bytes() == before
 
 
-def test_a_folder_that_is_not_there_is_a_clear_error(tmp_path: Path) -> None:
-    with pytest.raises(HistoryError, match="nowhere"):
-        History.open(tmp_path / "nowhere" / "history.db", SETTINGS, now=NOW)
+def test_a_folder_that_is_not_there_is_made(tmp_path: Path) -> None:
+    History.open(tmp_path / "a" / "b" / "history.db", SETTINGS, now=NOW).close()
+    assert import_windows(tmp_path / "c" / "d" / "history.db", SETTINGS, [], now=NOW) == 0
+
+
+@pytest.mark.parametrize("place", ["file/history.db", "file/folder/history.db", f"{'x' * 256}/history.db"])
+def test_a_folder_that_cannot_be_made_is_a_clear_error(tmp_path: Path, place: str) -> None:
+    (tmp_path / "file").write_text("", encoding="utf-8")
+    with pytest.raises(HistoryError, match="cannot open the history"):
+        History.open(tmp_path / place, SETTINGS, now=NOW)
+    with pytest.raises(HistoryError, match="cannot open the history"):
+        import_windows(tmp_path / place, SETTINGS, [], now=NOW)
 
 
 def test_a_run_or_verdict_that_cannot_be_read_any_more_is_left_out_and_said(

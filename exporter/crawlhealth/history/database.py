@@ -102,7 +102,7 @@ def open_database(
     """
     try:
         return _opened(path, now, load, migrations)
-    except (sqlite3.DatabaseError, ValueError) as error:
+    except (sqlite3.DatabaseError, ValueError, OSError) as error:
         if not damaged(error):
             raise HistoryError(f"cannot open the history {path}: {error}") from error
         aside = _set_aside(path, now)
@@ -116,14 +116,16 @@ def open_database(
 def open_undamaged(path: Path, *, now: float) -> sqlite3.Connection:
     """The database for a second process: like `open_database`, but a damaged file is left alone (HistoryError)."""
     try:
+        path.parent.mkdir(parents=True, exist_ok=True)
         return _opened(path, now, lambda _: None, MIGRATIONS, patience=IMPORT_PATIENCE_SECONDS)[0]
-    except (sqlite3.DatabaseError, ValueError) as error:
+    except (sqlite3.DatabaseError, ValueError, OSError) as error:
         raise HistoryError(f"cannot open the history {path}: {error}") from error
 
 
 def locked(path: Path) -> IO[bytes]:
-    """A lock that ends with this process. Raises HistoryError when another one holds it."""
+    """A lock that ends with this process, in a folder made when it is new. Raises HistoryError when another has it."""
     try:
+        path.parent.mkdir(parents=True, exist_ok=True)
         file = path.with_name(path.name + ".lock").open("ab")
     except OSError as error:
         raise HistoryError(f"cannot open the history {path}: {error}") from error

@@ -35,6 +35,5 @@ def import_windows(lines: Iterable[bytes], config: Config, *, now: float | None 
             else:
                 yield item
 
-    config.data_dir.mkdir(parents=True, exist_ok=True)
     taken = history.import_windows(config.data_dir / history.FILE_NAME, config.history, good(), now=moment)
     return Report(taken=taken, problems=tuple(problems))

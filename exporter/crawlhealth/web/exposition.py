@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import gzip
-from collections.abc import Awaitable, Callable
+import re
+from collections.abc import Awaitable, Callable, Iterator
+from typing import Final
 
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import CollectorRegistry
@@ -15,14 +17,18 @@ from starlette.responses import Response
 CONCURRENT_SCRAPES = 2
 GZIP_LEVEL = 1
 
+_REFUSED: Final = re.compile(r";\s*q=0(?:\.0*)?\s*(?:;|$)", re.IGNORECASE)
+_ODD_VERSION: Final = re.compile(r";\s*version=(?!\d{1,3}\.\d{1,3}\.\d{1,3}\s*(?:;|$))")
+"""A version that the encoder cannot compare."""
+
 
 def metrics_endpoint(registry: CollectorRegistry) -> Callable[[Request], Awaitable[Response]]:
     """The endpoint that renders a registry."""
     slots = asyncio.Semaphore(CONCURRENT_SCRAPES)
 
     async def scrape(request: Request) -> Response:
-        accept = request.headers.get("accept", "")
-        zipped = "gzip" in request.headers.get("accept-encoding", "").lower()
+        accept = ",".join(item for item in _accepted(request, "accept") if not _ODD_VERSION.search(item))
+        zipped = any(item.partition(";")[0].strip().lower() == "gzip" for item in _accepted(request, "accept-encoding"))
         async with slots:
             body, content_type = await run_in_threadpool(_render, registry, accept, zipped)
         headers = {"content-type": content_type, "vary": "accept, accept-encoding"}
@@ -31,6 +37,12 @@ def metrics_endpoint(registry: CollectorRegistry) -> Callable[[Request], Awaitab
         return Response(body, headers=headers)
 
     return scrape
+
+
+def _accepted(request: Request, header: str) -> Iterator[str]:
+    """The items of an Accept header, without those that it refuses (`q=0`)."""
+    items = ",".join(request.headers.getlist(header)).split(",")
+    return (item for item in items if not _REFUSED.search(item))
 
 
 def _render(registry: CollectorRegistry, accept: str, zipped: bool) -> tuple[bytes, str]:

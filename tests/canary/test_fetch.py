@@ -207,6 +207,15 @@ def test_a_refusal_that_drips_is_kept_as_far_as_it_came() -> None:
     assert failed.exchange.retry_after == 120.0
 
 
+def test_a_route_may_have_less_time_than_the_others() -> None:
+    """A canary's timeout may differ by route; the route's own one counts."""
+    with RawServer(silent) as server:
+        failed = fetch(server.url(), 30.0, timeouts={"direct": timedelta(seconds=0.3)})
+    assert isinstance(failed, FetchFailed)
+    assert failed.reason is Reason.TIMEOUT
+    assert "0.3 s" in failed.detail
+
+
 def test_a_refused_connection_has_no_later_phases() -> None:
     with RawServer(silent) as server:
         url = server.url()

@@ -87,7 +87,7 @@ class Fetcher:
 
         `now` (unix seconds) tells what a Retry-After date means.
         """
-        attempt = Attempt(watch=Watch(canary.timeout.total_seconds()))
+        attempt = Attempt(watch=Watch(canary.timeout_on(route.name).total_seconds()))
         redirects: list[str] = []
         response: Response | None = None
         try:

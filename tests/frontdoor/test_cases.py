@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from crawlhealth.demo.behaviour import Behaviour, Kind
+from crawlhealth.demo.certificates import Flaw, identity
 from crawlhealth.demo.site import PracticeSite
 from running import Exporter, total
 from waiting import until
@@ -241,6 +242,39 @@ def test_user_info_in_an_address_is_refused_and_not_repeated(tmp_path: Path) -> 
     assert checked.returncode == 1
     assert "user name or password" in checked.stderr
     assert "userinfosecret" not in checked.stdout + checked.stderr
+
+
+def test_the_end_of_a_certificate_is_told_when_it_has_passed(tmp_path: Path) -> None:
+    """An expired certificate is an error of TLS and keeps its end on /metrics; a good one has its own."""
+    now = datetime.now(UTC)
+    good, bad = (identity(flaw, tmp_path, now=now) for flaw in (Flaw.NONE, Flaw.EXPIRED))
+    with PracticeSite(tls=good.context) as served, PracticeSite(tls=bad.context, addresses=("127.0.0.2",)) as lapsed:
+        (tmp_path / "canaries.yml").write_text(
+            f"""
+every: 1s
+timeout: 900ms
+canaries:
+  - {{site: good, name: home, url: "{served.url()}"}}
+  - {{site: bad, name: home, url: "{lapsed.url()}"}}
+"""
+        )
+        config = f"""
+            fetch: {{ca_file: {good.ca_file}}}
+            sites: {{good: {{hosts: [127.0.0.1]}}, bad: {{hosts: [127.0.0.2]}}}}
+            canaries: [canaries.yml]
+            history: {{commit_every: 100ms}}
+            """
+        with Exporter(tmp_path, config) as exporter:
+            exporter.wait_for(OUTCOMES, 1, site="good")
+            exporter.wait_for(OUTCOMES, 1, site="bad")
+            samples = exporter.samples()
+    assert total(samples, OUTCOMES, site="good", outcome="ok")
+    assert total(samples, "crawlhealth_request_reasons_total", site="bad", reason="tls")
+    assert total(samples, "crawlhealth_canary_duration_seconds", site="bad", phase="first_byte") is None
+    ends = "crawlhealth_tls_not_after_timestamp_seconds"
+    assert total(samples, ends, site="bad", host="127.0.0.2") == pytest.approx(bad.not_after, abs=1)
+    assert total(samples, ends, site="good", host="127.0.0.1") == pytest.approx(good.not_after, abs=1)
+    assert bad.not_after < now.timestamp() < good.not_after
 
 
 @pytest.mark.parametrize("how", ["SIGHUP", "POST"])

@@ -6,9 +6,10 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from crawlhealth import score, stats
+from crawlhealth import cost, score, stats
 from crawlhealth.config import ScoreSettings
 from crawlhealth.model import BandState, Baseline, Penalty, Unknown, Verdict, Window
+from crawlhealth.outcome import Source
 from crawlhealth.tally import Slot, Tally, merged
 
 
@@ -36,6 +37,7 @@ class _Present:
     seconds: float
     total: Tally
     routes: Mapping[str, Tally]
+    traffic: Tally
 
 
 def evaluate(
@@ -73,6 +75,7 @@ def _judged(blank: Verdict, present: _Present, extraction: Tally | None, setting
         requests=present.total.requests,
         extractions=tried.extractions,
         rates=replace(rates, extraction=failed),
+        cost=cost.per_record(present.traffic),
     )
     normal = blank.baseline.rates.extraction if blank.baseline is not None else None
     return replace(
@@ -81,6 +84,7 @@ def _judged(blank: Verdict, present: _Present, extraction: Tally | None, setting
         parser_score=score.parser_score(failed, normal) if failed is not None and normal is not None else None,
         route_refused={route: tally.refused / tally.requests for route, tally in present.routes.items()},
         route_error={route: tally.error / tally.requests for route, tally in present.routes.items()},
+        route_requests={route: tally.requests for route, tally in present.routes.items()},
     )
 
 
@@ -109,14 +113,18 @@ def _scored(verdict: Verdict, previous: Verdict | None, now: float, settings: Sc
 def _present(ordered: Iterable[Slot], now: float, settings: ScoreSettings) -> _Present | None:
     """The shortest window with enough requests; `ordered` are the slots, newest first."""
     routes: defaultdict[str, Tally] = defaultdict(Tally)
+    traffic = Tally()
     remaining = list(ordered)[::-1]
     for seconds in sorted(window.total_seconds() for window in settings.windows):
         while remaining and remaining[-1].start >= now - seconds:
             slot = remaining.pop()
             routes[slot.route].merge(slot.tally)
+            if slot.source is Source.TRAFFIC:
+                traffic.merge(slot.tally)
         total = merged(routes.values())
         if total.requests >= max(1, settings.min_requests):
-            return _Present(seconds=seconds, total=total, routes={r: t for r, t in routes.items() if t.requests})
+            seen = {route: tally for route, tally in routes.items() if tally.requests}
+            return _Present(seconds=seconds, total=total, routes=seen, traffic=traffic)
     return None
 
 

@@ -40,6 +40,25 @@ class Unknown(StrEnum):
     NO_BASELINE = "no_baseline"
 
 
+class Diagnosis(StrEnum):
+    """Where a fault lies: the site, some of the ways to it, our extraction, decoys, our own uplink, or nowhere."""
+
+    NONE = "none"
+    SITE = "site"
+    ROUTE = "route"
+    PARSER = "parser"
+    DECOY = "decoy"
+    SELF = "self"
+
+
+class OverrideKind(StrEnum):
+    """What a person decided in place of the advice."""
+
+    PAUSE = "pause"
+    RESUME = "resume"
+    LIMIT = "limit"
+
+
 class Phase(StrEnum):
     """The parts of one fetch, in order; a phase that was not reached has no value."""
 
@@ -206,6 +225,24 @@ class CanaryRun:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Refusal:
+    """One refused request with what proves it, for people. Its text comes from pages: hostile.
+
+    `canary` and `url` are empty where they are not known.
+    """
+
+    site: str
+    route: str
+    source: Source
+    at: float
+    outcome: Outcome
+    reason: Reason
+    evidence: Evidence
+    canary: str = ""
+    url: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Penalty:
     """What one signal costs: points off 100, beside the value now and the site's own normal."""
 
@@ -243,13 +280,24 @@ class Rates:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Cost:
+    """What one valid record costs a crawler: requests, of them retries, bytes and paid credits."""
+
+    requests: float
+    retries: float
+    bytes: float
+    credits: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Window:
-    """The recent stretch that the score reads."""
+    """The recent stretch that the score reads. `cost` is None where traffic brought no valid record."""
 
     seconds: float
     requests: int
     extractions: int
     rates: Rates
+    cost: Cost | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -259,6 +307,33 @@ class Baseline:
     hours: int
     newest: float
     rates: Rates
+    cost: Cost | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Override:
+    """What a person decided for a site, from `at` to `until`: `concurrency` is the ratio that holds then."""
+
+    site: str
+    kind: OverrideKind
+    at: float
+    until: float
+    concurrency: float
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Advice:
+    """What the crawlers of a site should do.
+
+    The share of their usual concurrency, the factor on their revisit intervals, what a served page costs against
+    normal, and whether to stop (`paused`: only canaries go on).
+    """
+
+    concurrency_ratio: float = 1.0
+    revisit_multiplier: float = 1.0
+    cost_multiplier: float = 1.0
+    paused: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -287,7 +362,8 @@ class Verdict:
     `score` and `score_raw` (the plain formula) are whole numbers, None while unknown. `smoothed` is the score before
     rounding: the next verdict needs it. `penalties` are all signals with their points, `reasons` those that cost at
     least one point, dearest first. `evidence` is how many requests of the site had ever been counted: a verdict with
-    the same number has seen nothing new.
+    the same number has seen nothing new. `override` is in force now, and `advice` already obeys it. In `maintenance`
+    the band stands still.
     """
 
     site: str
@@ -304,7 +380,12 @@ class Verdict:
     baseline: Baseline | None = None
     route_refused: Mapping[str, float] = field(default_factory=dict)
     route_error: Mapping[str, float] = field(default_factory=dict)
+    route_requests: Mapping[str, float] = field(default_factory=dict)
     evidence: int = 0
+    diagnosis: Diagnosis = Diagnosis.NONE
+    advice: Advice = Advice()
+    override: Override | None = None
+    maintenance: bool = False
 
     @property
     def band(self) -> Band:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from crawlhealth.model import CanaryRun, Classification, Evidence, Observation
+from crawlhealth.model import CanaryRun, Classification, Evidence, Observation, Refusal
 from crawlhealth.outcome import Outcome, Reason, Source
 from crawlhealth.tally import Slot, Tally
 
@@ -39,6 +39,20 @@ def slot(
     source: Source = Source.TRAFFIC,
 ) -> Slot:
     return Slot(site=site, route=route, source=source, start=start, seconds=seconds, tally=tally)
+
+
+def refusal(
+    *,
+    site: str = "books",
+    route: str = "direct",
+    source: Source = Source.TRAFFIC,
+    at: float = NOW,
+    outcome: Outcome = Outcome.HARD_BLOCK,
+    reason: Reason = Reason.HTTP_403,
+    title: str = "",
+) -> Refusal:
+    evidence = Evidence(status=403, title=title)
+    return Refusal(site=site, route=route, source=source, at=at, outcome=outcome, reason=reason, evidence=evidence)
 
 
 def run(*, site: str = "books", canary: str = "front", route: str = "direct", at: float = NOW,

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
 
@@ -17,7 +18,7 @@ from crawlhealth.history import History, HistoryError, import_windows
 from crawlhealth.model import Band, BandState, Verdict
 from crawlhealth.outcome import Outcome, Reason, Source
 from crawlhealth.tally import Tally
-from samples import DAY, HOUR, NOW, observation, run, slot
+from samples import DAY, HOUR, NOW, observation, refusal, run, slot
 from waiting import until
 
 SETTINGS = HistorySettings()
@@ -135,6 +136,52 @@ def test_verdicts_are_recorded_at_every_change_of_band_and_hourly(history: Histo
         (0, Band.NORMAL), (30, Band.DEGRADING), (3600, Band.DEGRADING),
     ]  # fmt: skip
     assert [v.at for v in history.verdicts("books", NOW + 31)] == [NOW + 3600]
+
+
+def test_a_score_that_moves_far_is_recorded_within_the_hour(history: History) -> None:
+    for after, score in ((0, 100), (15, 94), (31, 94), (62, 97), (93, 88), (94, 70)):
+        history.put_verdict(verdict(NOW + after, Band.NORMAL, score))
+    history.commit(NOW)
+    assert [(v.at - NOW, v.score) for v in history.verdicts("books", 0)] == [(0, 100), (31, 94), (93, 88)]
+
+
+def test_refused_runs_are_kept_with_their_evidence(history: History, path: Path) -> None:
+    history.add_run(run(outcome=Outcome.HARD_BLOCK))
+    history.add_run(run(canary="listing"))
+    history.commit(NOW)
+    with closing(reopened(history, path)) as again:
+        (kept,) = again.refusals("books", 10)
+    assert (kept.canary, kept.reason, kept.evidence.headers) == ("front", Reason.HTTP_403, (("server", "x"),))
+
+
+def test_one_frequent_kind_of_refusal_hides_no_rare_one(history: History) -> None:
+    history.add_refusal(refusal(at=NOW, reason=Reason.HTTP_429))
+    for number in range(20):
+        history.add_refusal(refusal(at=NOW + 1 + number, title=f"page {number}"))
+        if number % 2:
+            history.commit(NOW + number)
+    history.add_refusal(refusal(at=NOW, site="quotes"))
+    history.commit(NOW + 30)
+    kept = history.refusals("books", 10)
+    assert [(one.at - NOW, one.reason) for one in kept] == [
+        (20, Reason.HTTP_403), (19, Reason.HTTP_403), (18, Reason.HTTP_403), (0, Reason.HTTP_429),
+    ]  # fmt: skip
+    assert kept[0].evidence.title == "page 19"
+    assert len(history.refusals("books", 2)) == 2
+
+
+def test_refusals_survive_a_failed_commit_and_go_with_their_age(history: History, path: Path) -> None:
+    history.add_refusal(refusal(at=NOW))
+    with closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        assert not history.commit(NOW)
+    history.add_refusal(refusal(at=NOW + 1))
+    assert history.commit(NOW + 1)
+    assert [one.at - NOW for one in history.refusals("books", 10)] == [1, 0]
+    later = NOW + 91 * DAY
+    for after in (0, 200, 400, 601):
+        history.commit(later + after)
+    assert history.refusals("books", 10) == ()
 
 
 def test_the_latest_observation_forgets_a_time_that_a_wrong_clock_gave(history: History) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from crawlhealth.history.committed import CounterKey, RunKey, StoredRun, Timings
+from crawlhealth.history.refusals import Refusals, gather
 from crawlhealth.model import Verdict
 from crawlhealth.outcome import Source
 from crawlhealth.tally import Tally
@@ -28,9 +29,12 @@ class Batch:
     runs: dict[RunKey, StoredRun] = field(default_factory=dict)
     states: dict[str, Verdict] = field(default_factory=dict)
     verdicts: dict[tuple[str, float], Verdict] = field(default_factory=dict)
+    refusals: Refusals = field(default_factory=dict)
 
     def __bool__(self) -> bool:
-        return bool(self.slots or self.counters or self.timings or self.runs or self.states or self.verdicts)
+        return any(
+            (self.slots, self.counters, self.timings, self.runs, self.states, self.verdicts, self.refusals),
+        )
 
     def increase(self, counter: CounterKey, amount: float) -> None:
         """Add to one counter."""
@@ -49,6 +53,9 @@ class Batch:
         self.runs.update(later.runs)
         self.states.update(later.states)
         self.verdicts.update(later.verdicts)
+        for refusals in later.refusals.values():
+            for refusal in refusals:
+                gather(self.refusals, refusal)
         if len(self.slots) > MAX_SLOTS:
             self._coarsen()
 

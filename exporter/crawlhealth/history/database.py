@@ -54,7 +54,14 @@ def _create(connection: sqlite3.Connection) -> None:
         connection.execute(statement)
 
 
-MIGRATIONS: tuple[Migration, ...] = (_create,)
+def _add_refusals(connection: sqlite3.Connection) -> None:
+    connection.execute(
+        "CREATE TABLE refusals (site TEXT, route TEXT, source TEXT, reason TEXT, at REAL, refusal BLOB,"
+        " PRIMARY KEY (site, route, source, reason, at)) WITHOUT ROWID"
+    )
+
+
+MIGRATIONS: tuple[Migration, ...] = (_create, _add_refusals)
 """Each brings the schema from the version of its place to the next; never changed once released."""
 
 

@@ -14,15 +14,15 @@ from typing import IO
 from crawlhealth import stats
 from crawlhealth.config import HistorySettings
 from crawlhealth.evaluate import SiteRecord
-from crawlhealth.history import rollup, rows
+from crawlhealth.history import refusals, rollup, rows
 from crawlhealth.history.batch import HOUR, Batch
 from crawlhealth.history.committed import Committed, StoredRun, Timings
 from crawlhealth.history.contents import Contents, changed_by
 from crawlhealth.history.database import HistoryError, connect, locked, open_database, size_on_disk, transaction
 from crawlhealth.history.housekeeping import Housekeeping
 from crawlhealth.metrics import CANARY_RUNS, REASONS, MetricSpec
-from crawlhealth.model import CanaryRun, Observation, Verdict
-from crawlhealth.outcome import Reason
+from crawlhealth.model import CanaryRun, Observation, Refusal, Verdict
+from crawlhealth.outcome import REFUSED, Reason, Source
 from crawlhealth.tally import Slot, Tally
 
 log = logging.getLogger(__name__)
@@ -33,6 +33,9 @@ BASELINE_SPAN = 16 * rollup.DAY
 """How far back the hours of a record reach unless told otherwise."""
 
 
+RECORD_POINTS = 5
+RECORD_GAP = 30.0
+"""A score that moved by so many points is recorded, but not within so many seconds of the one before."""
 class History:
     """Everything seen, in memory until `commit`, then on disk. All methods may be called from any thread.
 
@@ -60,6 +63,7 @@ class History:
         self._states = dict(contents.states)
         self._failures = 0
         self._failing = False
+        self._recorded: dict[str, tuple[float, int | None]] = {}
         self._keeping = Housekeeping(settings)
         self._lock = threading.Lock()  # what is pending, and what of it is published
         self._commit_lock = threading.Lock()  # one commit at a time
@@ -130,11 +134,17 @@ class History:
             timings[key] = timings[key].plus(one) if key in timings else one
 
     def put_verdict(self, verdict: Verdict) -> None:
-        """Take the latest verdict on a site; it is recorded for good when the band changed or an hour began."""
+        """Take the latest verdict on a site.
+
+        It is recorded for good when the band changed, an hour began, or the score moved far from the recorded one.
+        """
         with self._lock:
             before = self._states.get(verdict.site)
             self._states[verdict.site] = self._pending.states[verdict.site] = verdict
-            if before is None or before.band is not verdict.band or before.at // HOUR != verdict.at // HOUR:
+            mark = self._recorded.setdefault(verdict.site, (verdict.at, verdict.score))
+            began = before is None or before.band is not verdict.band or before.at // HOUR != verdict.at // HOUR
+            if began or _moved(mark, verdict):
+                self._recorded[verdict.site] = (verdict.at, verdict.score)
                 self._pending.verdicts[verdict.site, verdict.at] = verdict
 
     def commit(self, now: float) -> bool:
@@ -158,6 +168,13 @@ class History:
                 return False
             if self._failing:
                 log.info("the history %s can be written again", self._path)
+            if run.classification.outcome in REFUSED:
+                refusals.gather(self._pending.refusals, _refusal(run))
+
+    def add_refusal(self, refusal: Refusal) -> None:
+        """Keep what proves a refusal, for people: the latest few of its kind. It counts nothing."""
+        with self._lock:
+            refusals.gather(self._pending.refusals, refusal)
             self._failing = False
             self._keep_house(now)
             return True
@@ -172,6 +189,7 @@ class History:
             width = self._settings.resolution.total_seconds()
             changed = changed_by(self._contents, batch, now=now, width=width)
             rows.put_contents(self._writer, changed, batch.verdicts.values(), now)
+            refusals.put(self._writer, batch.refusals)
         with self._lock:
             self._contents.take(changed)
 
@@ -284,3 +302,28 @@ class _Hours:
 
     def __iter__(self) -> Iterator[Slot]:
         return iter(self._history.hours(self._site, self._since))
+    def refusals(self, site: str, limit: int) -> tuple[Refusal, ...]:
+        """The latest refusals of a site with their evidence, newest first, a few of each kind."""
+        with self._reader_lock:
+            return tuple(refusals.read(self._reader, site, limit))
+
+def _moved(recorded: tuple[float, int | None], verdict: Verdict) -> bool:
+    """Whether a score is worth a point of its own beside the last recorded (time, score)."""
+    at, score = recorded
+    far = score is not None and verdict.score is not None and abs(verdict.score - score) >= RECORD_POINTS
+    return far and verdict.at - at >= RECORD_GAP
+
+
+def _refusal(run: CanaryRun) -> Refusal:
+    return Refusal(
+        site=run.site,
+        route=run.route,
+        source=Source.CANARY,
+        at=run.at,
+        outcome=run.classification.outcome,
+        reason=run.classification.reason,
+        evidence=run.classification.evidence,
+        canary=run.canary,
+    )
+
+

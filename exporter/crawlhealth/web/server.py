@@ -4,20 +4,30 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import logging
+import resource
 import signal
 import socket
 import threading
 from collections.abc import Callable, Iterator
+from typing import Any, Final
 
 import uvicorn
 from starlette.types import ASGIApp
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 log = logging.getLogger(__name__)
 
 KEEP_ALIVE_SECONDS = 75
 MAX_CONNECTIONS = 2_000
 """Beyond it, requests get a 503 at once."""
+REQUEST_SECONDS = 30.0
+"""How long a new connection may take to send its first request."""
+MAX_FILES: Final = 65_536
+"""Connections and canaries together may need more files than the usual soft limit of 1,024."""
+COMPLAINT_SECONDS: Final = 60.0
+"""How often a lack of files is told: it would be a thousand times a second."""
 
 
 def bind(listen: str) -> socket.socket:
@@ -42,10 +52,21 @@ def url_of(listener: socket.socket) -> str:
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
-def run(application: ASGIApp, listener: socket.socket, *, on_hangup: Callable[[], None]) -> None:
-    """Serve until SIGINT or SIGTERM; SIGHUP calls `on_hangup` in a thread of its own."""
+def run(
+    application: ASGIApp,
+    listener: socket.socket,
+    *,
+    on_hangup: Callable[[], None],
+    patience: float = REQUEST_SECONDS,
+) -> None:
+    """Serve until SIGINT or SIGTERM; SIGHUP calls `on_hangup` in a thread of its own.
+
+    A connection without a request is closed after `patience` seconds.
+    """
+    _allow_files()
     settings = uvicorn.Config(
         application,
+        http=_impatient(patience),
         log_config=None,
         access_log=False,
         server_header=False,
@@ -58,11 +79,50 @@ def run(application: ASGIApp, listener: socket.socket, *, on_hangup: Callable[[]
 
     async def serve() -> None:
         loop = asyncio.get_running_loop()
+        loop.set_exception_handler(_Complaints())
         loop.add_signal_handler(signal.SIGHUP, lambda: threading.Thread(target=on_hangup, name="reload").start())
         await server.serve(sockets=[listener])
 
     with _quiet_signals():
         asyncio.run(serve())
+
+
+def _allow_files() -> None:
+    """Raise the soft limit of open files as far as the hard one lets us."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = MAX_FILES if hard == resource.RLIM_INFINITY else min(hard, MAX_FILES)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+
+
+def _impatient(patience: float) -> type[H11Protocol]:
+    """HTTP as uvicorn has it, which by itself waits for ever for the first request of a connection."""
+
+    class Impatient(H11Protocol):
+        def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
+            super().connection_made(transport)
+            self.loop.call_later(patience, self._give_up)
+
+        def _give_up(self) -> None:
+            if self.cycle is None:
+                self.transport.close()
+
+    return Impatient
+
+
+class _Complaints:
+    """Logs errors of the event loop; the lack of files, which comes again and again, only now and then."""
+
+    def __init__(self) -> None:
+        self._next = 0.0
+
+    def __call__(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        error = context.get("exception")
+        if not isinstance(error, OSError) or error.errno not in (errno.EMFILE, errno.ENFILE):
+            loop.default_exception_handler(context)
+        elif loop.time() >= self._next:
+            self._next = loop.time() + COMPLAINT_SECONDS
+            log.error("connections wait, there are too many open files: %s", error)
 
 
 @contextlib.contextmanager

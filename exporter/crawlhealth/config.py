@@ -199,3 +199,4 @@ class Config:
 def host_site(sites: Mapping[str, Site], host: str, port: int | None = None) -> str | None:
     """The name of the site that a host (and port, the scheme's own if none was written) belongs to, None if none."""
     return HostIndex({name: site.hosts for name, site in sites.items()}).site(host, port)
+    keep_push_keys: timedelta = timedelta(days=1)

@@ -1,8 +1,22 @@
 """History: what was seen, on disk. SQLite in WAL mode, one file, one writing exporter."""
 
+from crawlhealth.history.batch import Batch
 from crawlhealth.history.committed import Committed, StoredRun, Stratum, Timings
 from crawlhealth.history.database import FILE_NAME, HistoryError
 from crawlhealth.history.importing import import_windows
+from crawlhealth.history.pushes import Pushed, PushKey
 from crawlhealth.history.store import History
 
-__all__ = ["FILE_NAME", "Committed", "History", "HistoryError", "StoredRun", "Stratum", "Timings", "import_windows"]
+__all__ = [
+    "FILE_NAME",
+    "Batch",
+    "Committed",
+    "History",
+    "HistoryError",
+    "PushKey",
+    "Pushed",
+    "StoredRun",
+    "Stratum",
+    "Timings",
+    "import_windows",
+]

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 
 from crawlhealth.history.committed import CounterKey, RunKey, StoredRun, Timings
+from crawlhealth.history.pushes import Pushed, PushKey
 from crawlhealth.history.refusals import Refusals, gather
 from crawlhealth.model import Verdict
 from crawlhealth.outcome import Source
@@ -20,7 +22,7 @@ SlotKey = tuple[str, str, Source, float]
 
 @dataclass(slots=True, kw_only=True)
 class Batch:
-    """One batch; an accumulator, owned by the history."""
+    """One batch; an accumulator, owned by the history. Who is in `waiting` is told when it is on disk."""
 
     slots: dict[SlotKey, Tally] = field(default_factory=dict)
     last: dict[tuple[str, Source], float] = field(default_factory=dict)
@@ -30,10 +32,22 @@ class Batch:
     states: dict[str, Verdict] = field(default_factory=dict)
     verdicts: dict[tuple[str, float], Verdict] = field(default_factory=dict)
     refusals: Refusals = field(default_factory=dict)
+    pushes: dict[PushKey, Pushed] = field(default_factory=dict)
+    waiting: list[Future[None]] = field(default_factory=list)
 
     def __bool__(self) -> bool:
         return any(
-            (self.slots, self.counters, self.timings, self.runs, self.states, self.verdicts, self.refusals),
+            (
+                self.slots,
+                self.counters,
+                self.timings,
+                self.runs,
+                self.states,
+                self.verdicts,
+                self.refusals,
+                self.pushes,
+                self.waiting,
+            ),
         )
 
     def increase(self, counter: CounterKey, amount: float) -> None:
@@ -56,6 +70,8 @@ class Batch:
         for refusals in later.refusals.values():
             for refusal in refusals:
                 gather(self.refusals, refusal)
+        self.pushes.update(later.pushes)
+        self.waiting += later.waiting
         if len(self.slots) > MAX_SLOTS:
             self._coarsen()
 

@@ -12,6 +12,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, TypeVar
 
+from crawlhealth.history import pushes
+
 log = logging.getLogger(__name__)
 
 FILE_NAME = "history.db"
@@ -61,7 +63,7 @@ def _add_refusals(connection: sqlite3.Connection) -> None:
     )
 
 
-MIGRATIONS: tuple[Migration, ...] = (_create, _add_refusals)
+MIGRATIONS: tuple[Migration, ...] = (_create, _add_refusals, pushes.create)
 """Each brings the schema from the version of its place to the next; never changed once released."""
 
 

@@ -6,7 +6,7 @@ import sqlite3
 from collections.abc import Sequence
 
 from crawlhealth.config import HistorySettings
-from crawlhealth.history import refusals, rollup
+from crawlhealth.history import pushes, refusals, rollup
 from crawlhealth.history.batch import HOUR, SlotKey
 
 STEADY_SECONDS = 600.0
@@ -50,6 +50,8 @@ class Housekeeping:
         folded = rollup.fold_days(connection, before=kept, limit=days)
         pruned = rollup.prune(connection, days_before=now - rollup.KEEP_DAYS, verdicts_before=kept, limit=AT_ONCE)
         pruned += refusals.prune(connection, before=kept, limit=AT_ONCE)
+        forgotten = now - settings.keep_push_keys.total_seconds()
+        pruned += pushes.prune(connection, before=forgotten, limit=AT_ONCE)
         if len(moved) == AT_ONCE or folded == days or pruned >= AT_ONCE:
             self._next = now
         return moved

@@ -7,6 +7,7 @@ import math
 import sqlite3
 import threading
 from collections.abc import Iterator, Mapping
+from concurrent.futures import Future
 from contextlib import ExitStack
 from pathlib import Path
 from typing import IO
@@ -14,12 +15,13 @@ from typing import IO
 from crawlhealth import stats
 from crawlhealth.config import HistorySettings
 from crawlhealth.evaluate import SiteRecord
-from crawlhealth.history import refusals, rollup, rows
+from crawlhealth.history import pushes, refusals, rollup, rows
 from crawlhealth.history.batch import HOUR, Batch
 from crawlhealth.history.committed import Committed, StoredRun, Timings
 from crawlhealth.history.contents import Contents, changed_by
 from crawlhealth.history.database import HistoryError, connect, locked, open_database, size_on_disk, transaction
 from crawlhealth.history.housekeeping import Housekeeping
+from crawlhealth.history.pushes import Pushed, PushKey
 from crawlhealth.metrics import CANARY_RUNS, REASONS, MetricSpec
 from crawlhealth.model import CanaryRun, Observation, Refusal, Verdict
 from crawlhealth.outcome import REFUSED, Reason, Source
@@ -31,11 +33,11 @@ RECORD_SPAN = rollup.DAY
 """How far back a record reaches unless told otherwise."""
 BASELINE_SPAN = 16 * rollup.DAY
 """How far back the hours of a record reach unless told otherwise."""
-
-
 RECORD_POINTS = 5
 RECORD_GAP = 30.0
 """A score that moved by so many points is recorded, but not within so many seconds of the one before."""
+
+
 class History:
     """Everything seen, in memory until `commit`, then on disk. All methods may be called from any thread.
 
@@ -61,14 +63,15 @@ class History:
         self._pending = Batch()
         self._runs = dict(contents.runs)
         self._states = dict(contents.states)
+        self._recorded: dict[str, tuple[float, int | None]] = {}
         self._failures = 0
         self._failing = False
-        self._recorded: dict[str, tuple[float, int | None]] = {}
         self._keeping = Housekeeping(settings)
         self._lock = threading.Lock()  # what is pending, and what of it is published
         self._commit_lock = threading.Lock()  # one commit at a time
         self._layout_lock = threading.Lock()  # while rows move to hours, so that no record sees them twice or never
         self._reader_lock = threading.Lock()
+        self._wanted = threading.Event()  # somebody waits for a commit
 
     @classmethod
     def open(cls, path: Path, settings: HistorySettings, *, now: float) -> History:
@@ -89,8 +92,12 @@ class History:
             return cls(path, settings, lock=lock, writer=writer, reader=reader, contents=contents)
 
     def close(self) -> None:
-        """Close the file; what was not committed is lost."""
+        """Close the file; what was not committed is lost, and who waits for it is told so."""
         with self._commit_lock, self._reader_lock:
+            with self._lock:
+                lost, self._pending = self._pending.waiting, Batch()
+            for waiting in lost:
+                waiting.set_exception(HistoryError(f"the history {self._path} was closed before it was written"))
             self._reader.close()
             self._writer.close()
             self._file_lock.close()
@@ -112,6 +119,42 @@ class History:
             labels = (observation.site, observation.source.value, observation.reason.value)
             pending.increase((REASONS.name, labels), observation.count)
 
+    def add_batch(self, batch: Batch) -> Future[None]:
+        """Take what a whole push brought: sums by slot, counters, and its key, all in one transaction.
+
+        The future resolves when all of it is on disk, which the next commit brings about (see `wait`); a commit that
+        fails is tried again, and the future waits. It raises HistoryError when the history is closed before that. The
+        batch belongs to the history from then on. Slots must start at multiples of the resolution.
+        """
+        done: Future[None] = Future()
+        done.set_running_or_notify_cancel()  # nobody can call it off
+        batch.waiting.append(done)
+        with self._lock:
+            self._pending.absorb(batch)
+        self._wanted.set()
+        return done
+
+    def pushed(self, key: PushKey) -> Pushed | None:
+        """What is on disk of a push with this key; None when there is none (any more). Raises HistoryError."""
+        try:
+            with self._reader_lock:
+                return pushes.read(self._reader, key)
+        except sqlite3.Error as error:
+            raise HistoryError(f"cannot read the history {self._path}: {error}") from error
+
+    def wait(self, seconds: float) -> None:
+        """Wait for the time of the next commit: at once when a batch waits for it, else after `seconds`."""
+        self._wanted.wait(seconds)
+
+    def wake(self) -> None:
+        """End `wait` at once."""
+        self._wanted.set()
+
+    @property
+    def failing(self) -> bool:
+        """Whether the last commit failed."""
+        return self._failing
+
     def add_run(self, run: CanaryRun) -> None:
         """Take one canary run: as an observation, as the latest of its canary and route, and in its own counter."""
         key = (run.site, run.canary, run.route)
@@ -119,6 +162,13 @@ class History:
             self._add(run.observation())
             self._runs[key] = self._pending.runs[key] = StoredRun.after(self._runs.get(key), run)
             self._pending.increase((CANARY_RUNS.name, (*key, run.classification.outcome.value)), 1)
+            if run.classification.outcome in REFUSED:
+                refusals.gather(self._pending.refusals, _refusal(run))
+
+    def add_refusal(self, refusal: Refusal) -> None:
+        """Keep what proves a refusal, for people: the latest few of its kind. It counts nothing."""
+        with self._lock:
+            refusals.gather(self._pending.refusals, refusal)
 
     def count(self, spec: MetricSpec, labels: tuple[str, ...], amount: float = 1) -> None:
         """Increase one series of a counter."""
@@ -153,6 +203,7 @@ class History:
         False when that failed: everything is kept and tried again with the next commit, and the failure is counted.
         """
         with self._commit_lock:
+            self._wanted.clear()
             with self._lock:
                 batch, self._pending = self._pending, Batch()
             try:
@@ -168,14 +219,9 @@ class History:
                 return False
             if self._failing:
                 log.info("the history %s can be written again", self._path)
-            if run.classification.outcome in REFUSED:
-                refusals.gather(self._pending.refusals, _refusal(run))
-
-    def add_refusal(self, refusal: Refusal) -> None:
-        """Keep what proves a refusal, for people: the latest few of its kind. It counts nothing."""
-        with self._lock:
-            refusals.gather(self._pending.refusals, refusal)
             self._failing = False
+            for waiting in batch.waiting:
+                waiting.set_result(None)
             self._keep_house(now)
             return True
 
@@ -190,6 +236,7 @@ class History:
             changed = changed_by(self._contents, batch, now=now, width=width)
             rows.put_contents(self._writer, changed, batch.verdicts.values(), now)
             refusals.put(self._writer, batch.refusals)
+            pushes.put(self._writer, batch.pushes)
         with self._lock:
             self._contents.take(changed)
 
@@ -261,6 +308,11 @@ class History:
         with self._reader_lock:
             return tuple(rows.read_verdicts(self._reader, site, since))
 
+    def refusals(self, site: str, limit: int) -> tuple[Refusal, ...]:
+        """The latest refusals of a site with their evidence, newest first, a few of each kind."""
+        with self._reader_lock:
+            return tuple(refusals.read(self._reader, site, limit))
+
     def committed(self) -> Committed:
         """Everything on disk that /metrics shows, at one moment."""
         with self._lock:
@@ -294,19 +346,6 @@ class History:
             raise HistoryError(f"cannot read the hours of {site} from {self._path}: {error}") from error
 
 
-class _Hours:
-    """The slots of one site since a time, read when iterated."""
-
-    def __init__(self, history: History, site: str, since: float) -> None:
-        self._history, self._site, self._since = history, site, since
-
-    def __iter__(self) -> Iterator[Slot]:
-        return iter(self._history.hours(self._site, self._since))
-    def refusals(self, site: str, limit: int) -> tuple[Refusal, ...]:
-        """The latest refusals of a site with their evidence, newest first, a few of each kind."""
-        with self._reader_lock:
-            return tuple(refusals.read(self._reader, site, limit))
-
 def _moved(recorded: tuple[float, int | None], verdict: Verdict) -> bool:
     """Whether a score is worth a point of its own beside the last recorded (time, score)."""
     at, score = recorded
@@ -327,3 +366,11 @@ def _refusal(run: CanaryRun) -> Refusal:
     )
 
 
+class _Hours:
+    """The slots of one site since a time, read when iterated."""
+
+    def __init__(self, history: History, site: str, since: float) -> None:
+        self._history, self._site, self._since = history, site, since
+
+    def __iter__(self) -> Iterator[Slot]:
+        return iter(self._history.hours(self._site, self._since))

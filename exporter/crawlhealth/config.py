@@ -186,6 +186,48 @@ class Config:
 
     data_dir: Path = Path("data")
     listen: str = DEFAULT_LISTEN
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AdviceSettings:
+    """What the bands advise. The first three are reached at the threshold of `resisting`, and hold there.
+
+    `pause` says whether crawlers of a resisting site are told to stop.
+    """
+
+    least_concurrency: float = 0.25
+    most_revisit: float = 4.0
+    most_cost: float = 10.0
+    pause: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Maintenance:
+    """A planned stop of some sites (all, where none is named), which is no incident.
+
+    Without `days`, `start` and `end` are moments as in 2026-12-01T22:00:00Z; with them, times of day in UTC as in
+    22:00, on each of these days; an end before the start is on the next day.
+    """
+
+    start: str
+    end: str
+    days: tuple[Literal["mon", "tue", "wed", "thu", "fri", "sat", "sun"], ...] = ()
+    sites: tuple[str, ...] = ()
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UplinkSettings:
+    """How a fault of our own connection is told from faults of sites.
+
+    It is down when at least `sites` sites had only connection errors, and nothing answered, for `after`; or when the
+    page at `reference`, fetched every `every`, brings no answer twice in a row.
+    """
+
+    reference: str | None = None
+    every: timedelta = timedelta(seconds=30)
+    sites: int = 3
+    after: timedelta = timedelta(seconds=30)
+
+
     routes: Mapping[str, Route] = field(default_factory=lambda: {DIRECT: Route(name=DIRECT)})
     sites: Mapping[str, Site] = field(default_factory=dict)
     canaries: tuple[Canary, ...] = ()
@@ -200,3 +242,6 @@ def host_site(sites: Mapping[str, Site], host: str, port: int | None = None) -> 
     """The name of the site that a host (and port, the scheme's own if none was written) belongs to, None if none."""
     return HostIndex({name: site.hosts for name, site in sites.items()}).site(host, port)
     keep_push_keys: timedelta = timedelta(days=1)
+    advice: AdviceSettings = field(default_factory=AdviceSettings)
+    maintenance: tuple[Maintenance, ...] = ()
+    uplink: UplinkSettings = field(default_factory=UplinkSettings)

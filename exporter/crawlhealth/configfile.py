@@ -16,14 +16,18 @@ from crawlhealth.config import (
     DEFAULT_LISTEN,
     DIRECT,
     Canary,
+    AdviceSettings,
+    Block,
     Config,
     Fetching,
     HistorySettings,
     PushSettings,
+    Maintenance,
     Route,
     ScoreSettings,
     Site,
 )
+    UplinkSettings,
 from crawlhealth.configrules import (
     check_data_dir,
     check_fetch,
@@ -36,6 +40,7 @@ from crawlhealth.configrules import (
 )
 from crawlhealth.hosts import HostIndex
 from crawlhealth.yamlfile import Document, Problem
+from crawlhealth.judgementrules import check_advice, check_maintenance, check_uplink
 from crawlhealth.yamltree import Entries, quoted
 
 MAX_FILES: Final = 10_000
@@ -89,6 +94,9 @@ class _Written:
     push: PushSettings = field(default_factory=PushSettings)
 
 
+    advice: AdviceSettings = field(default_factory=AdviceSettings)
+    maintenance: tuple[Maintenance, ...] = ()
+    uplink: UplinkSettings = field(default_factory=UplinkSettings)
 def load(path: Path, *, environ: Mapping[str, str]) -> Config:
     """The configuration at `path` with all canary files it names.
 
@@ -132,6 +140,9 @@ def load(path: Path, *, environ: Mapping[str, str]) -> Config:
         files=tuple(files),
     )
 
+        advice=written.advice,
+        maintenance=written.maintenance,
+        uplink=written.uplink,
 
 def _check(
     document: Document, written: _Written, routes: Mapping[str, Route], known: Mapping[str, object], data_dir: Path
@@ -149,6 +160,9 @@ def _check(
 
 def _without(problems: Iterable[Problem], outside: Iterable[str]) -> list[Problem]:
     """The problems without any text that came from the environment or a secret file."""
+    check_advice(document, written.advice)
+    check_maintenance(document, written.maintenance, dict.fromkeys((*written.sites, *_names(document, "sites"))))
+    check_uplink(document, written.uplink)
     hidden = {form for text in outside for form in (text, text[:40], text.split("\n")[0], repr(text)[1:-1][:40])}
     known = [re.escape(form) for form in sorted(hidden, key=len, reverse=True) if len(form) >= SHORTEST_HIDDEN]
     if not known:

@@ -4,11 +4,18 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
 
 from configured import CANARY, CONFIG, Folder
+from crawlhealth.binding import MAX_NAMES_SHOWN
+from crawlhealth.config import Config
+
+_NAMES = sorted(field.name for field in fields(Config) if field.name != "files")
+KEYS = ", ".join(_NAMES[:MAX_NAMES_SHOWN]) + (", …" if len(_NAMES) > MAX_NAMES_SHOWN else "")
+"""The keys of the configuration as an error lists them."""
 
 
 @pytest.fixture
@@ -22,10 +29,35 @@ def folder(tmp_path: Path) -> Folder:
         pytest.param("sitse: {}", ["1:1: sitse: unknown key 'sitse': did you mean sites?"], id="an unknown key"),
         pytest.param(
             "zzz: 1",
-            ["1:1: zzz: unknown key 'zzz': write one of canaries, data_dir, fetch, history, listen, push, routes, score, sites"],
+            [f"1:1: zzz: unknown key 'zzz': write one of {KEYS}"],
             id="a key like none",
         ),
         pytest.param("- a", ["1:1: needs keys and values: write key: value lines under it"], id="a list"),
+        pytest.param(
+            "blocks:\n"
+            "  - {name: a, where: selector, pattern: div p, outcome: challenge}\n"
+            "  - {name: a, where: header, outcome: soft_block}\n"
+            "  - {name: c, where: title, header: x, pattern: '(', outcome: error}\n"
+            "  - {name: d, where: body, outcome: error}\n"
+            "  - {name: e, where: body, pattern: '(?:[a-z]{1,500}x){2}[a-z]{0,900}', outcome: error}",
+            [
+                "2:41: blocks[0].pattern: ' p' cannot be read here: write one element, for instance form#gate, div.captcha or script[src*=challenge]",
+                "3:5: blocks[1]: needs header: write the name of the header, as in header: x-gate",
+                "3:12: blocks[1].name: the marker 'a' stands twice: rename one",
+                "4:37: blocks[2].header: belongs to where: header, not to where: title: leave it out",
+                "4:49: blocks[2].pattern: the pattern does not compile: missing ): ( (RE2 has no look-around and no back-references)",
+                "5:5: blocks[3]: needs pattern: add it",
+                "6:37: blocks[4].pattern: is too large once compiled: shorten it, above all what counts ({n,m})",
+            ],
+            id="markers",
+        ),
+        pytest.param(
+            "blocks: [{name: b, where: title, pattern: a, outcome: refused}]",
+            [
+                "1:55: blocks[0].outcome: 'refused' is not known here: write one of challenge, error, hard_block, ok, soft_block"
+            ],
+            id="a marker of something that is no outcome",
+        ),
         pytest.param(
             "sites:\n  a: {hosts: a.example}", ["2:14: sites.a.hosts: needs a list: write [a.example]"], id="no list"
         ),
@@ -169,7 +201,7 @@ def folder(tmp_path: Path) -> Folder:
         pytest.param(
             "x: &x {hosts: [a.example]}\nsites:\n  a: {<<: *x}",
             [
-                "1:1: x: unknown key 'x': write one of canaries, data_dir, fetch, history, listen, push, routes, score, sites",
+                f"1:1: x: unknown key 'x': write one of {KEYS}",
                 "3:6: sites.a: needs hosts: add it",
                 "3:7: sites.a['<<']: merge keys are not YAML 1.2: write the keys out",
             ],

@@ -33,6 +33,7 @@ class _Common:
     headers: Mapping[str, str | Secret] = field(default_factory=dict)
     cookies: Mapping[str, str | Secret] = field(default_factory=dict)
     page_type: str | None = None
+    fetch: Literal["pull", "push"] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,9 +115,13 @@ class CanaryFile:
             cookies={**defaults.cookies, **own.cookies},
             body=own.body,
             page_type=own.page_type if own.page_type is not None else defaults.page_type or "",
+            fetch=own.fetch or defaults.fetch or "pull",
             expect=read_expectations(self.binder, node, routes, steps),
         )
         self._times(canary, steps)
+        if canary.fetch == "push" and canary.same_on:
+            message = "has same_on, which needs fetches at one moment: leave it out, or write fetch: pull"
+            self.document.report((*steps, "expect"), message)
         return canary
 
     def _routes(self, own: _Written, defaults: _File, site: str | None) -> tuple[str, ...]:

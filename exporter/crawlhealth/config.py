@@ -10,6 +10,7 @@ from typing import Literal
 
 from crawlhealth.checks import ValueSpec
 from crawlhealth.hosts import HostIndex
+from crawlhealth.outcome import Outcome
 from crawlhealth.secret import Secret as Secret  # noqa: PLC0414 - exported again, for those who use a configuration
 
 DIRECT = "direct"
@@ -46,7 +47,8 @@ class Site:
 class Canary:
     """A page whose right answer we know, fetched on a timer through each of its routes.
 
-    `timeouts` has the routes whose own timeout counts: those of a canary that was given none itself.
+    `timeouts` has the routes whose own timeout counts: those of a canary that was given none itself. With `fetch: push`
+    nothing is fetched: the user's own crawler sends what it got, about once in `every`.
     """
 
     name: str
@@ -61,7 +63,13 @@ class Canary:
     cookies: Mapping[str, str | Secret] = field(default_factory=dict)
     body: str | None = None
     page_type: str = ""
+    fetch: Literal["pull", "push"] = "pull"
     expect: tuple[ValueSpec, ...] = ()
+
+    @property
+    def late_after(self) -> timedelta:
+        """How long after the last arrival a pushed canary is late: half of `every` is grace."""
+        return self.every * 1.5
 
     def timeout_on(self, route: str) -> timedelta:
         """How long a fetch through a route may take in all."""
@@ -71,6 +79,21 @@ class Canary:
     def same_on(self) -> frozenset[str]:
         """The routes that are fetched together because a value must agree between them."""
         return frozenset(route for value in self.expect for route in value.same_on)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Block:
+    """A marker of the user's own: what it proves where it stands, whatever the status.
+
+    `pattern` is RE2, blind to case; with `where: selector` it selects one element instead. A redirect pattern sees
+    `host/path`, a header marker names its `header` (no pattern: the header itself is the marker).
+    """
+
+    name: str
+    where: Literal["header", "title", "body", "redirect", "selector"]
+    outcome: Outcome
+    pattern: str = ""
+    header: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,29 +187,6 @@ class ScoreSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HistorySettings:
-    """How long what is kept. `resolution` is the width of the finest rows."""
-
-    resolution: timedelta = timedelta(minutes=1)
-    commit_every: timedelta = timedelta(seconds=1)
-    keep_minutes: timedelta = timedelta(hours=6)
-    keep_hours: timedelta = timedelta(days=90)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PushSettings:
-    """Who may post."""
-
-    tokens: tuple[Secret, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Config:
-    """One whole, valid configuration. `files` are all files it was read from."""
-
-    data_dir: Path = Path("data")
-    listen: str = DEFAULT_LISTEN
-@dataclass(frozen=True, slots=True, kw_only=True)
 class AdviceSettings:
     """What the bands advise. The first three are reached at the threshold of `resisting`, and hold there.
 
@@ -228,20 +228,44 @@ class UplinkSettings:
     after: timedelta = timedelta(seconds=30)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HistorySettings:
+    """How long what is kept. `resolution` is the width of the finest rows."""
+
+    resolution: timedelta = timedelta(minutes=1)
+    commit_every: timedelta = timedelta(seconds=1)
+    keep_minutes: timedelta = timedelta(hours=6)
+    keep_hours: timedelta = timedelta(days=90)
+    keep_push_keys: timedelta = timedelta(days=1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PushSettings:
+    """Who may post."""
+
+    tokens: tuple[Secret, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config:
+    """One whole, valid configuration. `files` are all files it was read from."""
+
+    data_dir: Path = Path("data")
+    listen: str = DEFAULT_LISTEN
     routes: Mapping[str, Route] = field(default_factory=lambda: {DIRECT: Route(name=DIRECT)})
     sites: Mapping[str, Site] = field(default_factory=dict)
     canaries: tuple[Canary, ...] = ()
+    blocks: tuple[Block, ...] = ()
     score: ScoreSettings = field(default_factory=ScoreSettings)
     fetch: Fetching = field(default_factory=Fetching)
     history: HistorySettings = field(default_factory=HistorySettings)
     push: PushSettings = field(default_factory=PushSettings)
+    advice: AdviceSettings = field(default_factory=AdviceSettings)
+    maintenance: tuple[Maintenance, ...] = ()
+    uplink: UplinkSettings = field(default_factory=UplinkSettings)
     files: tuple[Path, ...] = ()
 
 
 def host_site(sites: Mapping[str, Site], host: str, port: int | None = None) -> str | None:
     """The name of the site that a host (and port, the scheme's own if none was written) belongs to, None if none."""
     return HostIndex({name: site.hosts for name, site in sites.items()}).site(host, port)
-    keep_push_keys: timedelta = timedelta(days=1)
-    advice: AdviceSettings = field(default_factory=AdviceSettings)
-    maintenance: tuple[Maintenance, ...] = ()
-    uplink: UplinkSettings = field(default_factory=UplinkSettings)

@@ -11,23 +11,24 @@ from pathlib import Path
 from typing import Final
 
 from crawlhealth.binding import Binder
+from crawlhealth.blockrules import check_blocks
 from crawlhealth.canaryfile import CanaryFile, Surroundings
 from crawlhealth.config import (
     DEFAULT_LISTEN,
     DIRECT,
-    Canary,
     AdviceSettings,
     Block,
+    Canary,
     Config,
     Fetching,
     HistorySettings,
-    PushSettings,
     Maintenance,
+    PushSettings,
     Route,
     ScoreSettings,
     Site,
-)
     UplinkSettings,
+)
 from crawlhealth.configrules import (
     check_data_dir,
     check_fetch,
@@ -39,8 +40,8 @@ from crawlhealth.configrules import (
     check_sites,
 )
 from crawlhealth.hosts import HostIndex
-from crawlhealth.yamlfile import Document, Problem
 from crawlhealth.judgementrules import check_advice, check_maintenance, check_uplink
+from crawlhealth.yamlfile import Document, Problem
 from crawlhealth.yamltree import Entries, quoted
 
 MAX_FILES: Final = 10_000
@@ -88,15 +89,16 @@ class _Written:
     routes: Mapping[str, Route] = field(default_factory=dict)
     sites: Mapping[str, Site] = field(default_factory=dict)
     canaries: tuple[str, ...] = ()
+    blocks: tuple[Block, ...] = ()
     score: ScoreSettings = field(default_factory=ScoreSettings)
     fetch: Fetching = field(default_factory=Fetching)
     history: HistorySettings = field(default_factory=HistorySettings)
     push: PushSettings = field(default_factory=PushSettings)
-
-
     advice: AdviceSettings = field(default_factory=AdviceSettings)
     maintenance: tuple[Maintenance, ...] = ()
     uplink: UplinkSettings = field(default_factory=UplinkSettings)
+
+
 def load(path: Path, *, environ: Mapping[str, str]) -> Config:
     """The configuration at `path` with all canary files it names.
 
@@ -133,16 +135,17 @@ def load(path: Path, *, environ: Mapping[str, str]) -> Config:
         routes=routes,
         sites=written.sites,
         canaries=canaries,
+        blocks=written.blocks,
         score=written.score,
         fetch=written.fetch,
         history=written.history,
         push=written.push,
-        files=tuple(files),
-    )
-
         advice=written.advice,
         maintenance=written.maintenance,
         uplink=written.uplink,
+        files=tuple(files),
+    )
+
 
 def _check(
     document: Document, written: _Written, routes: Mapping[str, Route], known: Mapping[str, object], data_dir: Path
@@ -150,19 +153,20 @@ def _check(
     """Everything that must hold inside the file itself; `known` has the routes that could not be read too."""
     check_routes(document, routes)
     check_sites(document, written.sites, known)
+    check_blocks(document, written.blocks)
     check_score(document, written.score)
     check_history(document, written.history, written.score)
     check_fetch(document, written.fetch)
     check_listen(document, written.listen)
     check_data_dir(document, data_dir)
     check_push(document, written.push)
+    check_advice(document, written.advice)
+    check_maintenance(document, written.maintenance, dict.fromkeys((*written.sites, *_names(document, "sites"))))
+    check_uplink(document, written.uplink)
 
 
 def _without(problems: Iterable[Problem], outside: Iterable[str]) -> list[Problem]:
     """The problems without any text that came from the environment or a secret file."""
-    check_advice(document, written.advice)
-    check_maintenance(document, written.maintenance, dict.fromkeys((*written.sites, *_names(document, "sites"))))
-    check_uplink(document, written.uplink)
     hidden = {form for text in outside for form in (text, text[:40], text.split("\n")[0], repr(text)[1:-1][:40])}
     known = [re.escape(form) for form in sorted(hidden, key=len, reverse=True) if len(form) >= SHORTEST_HIDDEN]
     if not known:

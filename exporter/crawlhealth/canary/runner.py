@@ -157,6 +157,7 @@ class Runner:
             extracted=extracted,
             usual_bytes=None if canary.method == "HEAD" else usual,
             expects_json=any(spec.selector.kind == "jmespath" for spec in canary.expect),
+            blocks=self._config.blocks,
         )
 
 

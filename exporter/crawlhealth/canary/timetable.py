@@ -96,7 +96,7 @@ class Timetable:
 
     def replace(self, config: Config, now: float) -> None:
         """Follow a new configuration: what stays keeps its phase, its due time and its run under way."""
-        wanted = {key: canary for canary in config.canaries for key in keys(canary)}
+        wanted = {key: canary for canary in config.canaries if canary.fetch == "pull" for key in keys(canary)}
         for key in [key for key in self._jobs if key not in wanted]:
             self._drop(self._jobs.pop(key))
         for key, canary in wanted.items():

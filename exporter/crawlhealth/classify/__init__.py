@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from crawlhealth.classify.decide import Question, decide, failed
 from crawlhealth.classify.evidence import clean, without_userinfo
+from crawlhealth.config import Block
 from crawlhealth.model import Classification, Response
 from crawlhealth.outcome import Reason
 
@@ -20,12 +21,14 @@ def classify(
     extracted: bool | None,
     usual_bytes: float | None = None,
     expects_json: bool = False,
+    blocks: tuple[Block, ...] = (),
 ) -> Classification:
     """What came of a request that was answered.
 
     `hosts` are the site's (exact, or `.suffix`; none: a redirect to another host is not judged). `extracted` is True
     when at least one expected value was found on the page, False when values were expected and none was found, None
     when nothing was expected. `usual_bytes` is the median size of the canary's last ok bodies, None while unknown.
+    `blocks` are the user's own markers (config.blocks); they come before all others, in their order.
     """
     return decide(
         Question(
@@ -35,6 +38,7 @@ def classify(
             extracted=extracted,
             usual_bytes=usual_bytes,
             expects_json=expects_json,
+            blocks=blocks,
         )
     )
 

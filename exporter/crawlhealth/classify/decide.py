@@ -9,8 +9,9 @@ from typing import Final
 from crawlhealth.classify import redirects
 from crawlhealth.classify.evidence import evidence
 from crawlhealth.classify.marker import Act
-from crawlhealth.classify.matcher import Found, standard
+from crawlhealth.classify.matcher import Found, extended, standard
 from crawlhealth.classify.page import Page
+from crawlhealth.config import Block
 from crawlhealth.model import Classification, Evidence, Response
 from crawlhealth.outcome import Outcome, Reason
 
@@ -36,6 +37,7 @@ class Question:
     extracted: bool | None
     usual_bytes: float | None
     expects_json: bool
+    blocks: tuple[Block, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +56,7 @@ def decide(question: Question) -> Classification:
     """The outcome of one response with its evidence."""
     response = question.response
     page = Page(response.body, response.headers)
-    looked = standard().look(
+    looked = (extended(question.blocks) if question.blocks else standard()).look(
         page,
         headers=response.headers,
         targets=redirects.targets(response, served=question.extracted is True),
@@ -83,6 +85,8 @@ def _by_marker(question: Question, found: Sequence[Found]) -> Answer | None:
     status = question.response.status
     for hit in found:
         act, reason = hit.rule.act, hit.rule.reason
+        if hit.rule.outcome is not None:
+            return Answer(outcome=hit.rule.outcome, reason=reason, found=hit)
         if act is Act.CHALLENGE:
             return Answer(outcome=Outcome.CHALLENGE, reason=reason, found=hit)
         if act is Act.BLOCK:

@@ -54,7 +54,7 @@ def evidence(
     """The evidence of one response; `found` is the rule that decided, `marker` and `where` say it when none did."""
     if found is not None:
         marker = found.rule.name
-        where = found.rule.trust.name.lower()
+        where = "body" if found.rule.trust is Where.ANY else found.rule.trust.name.lower()
         if found.rule.trust is Where.HEADER:
             where = f"header {found.rule.needs[0].header}"
     return Evidence(

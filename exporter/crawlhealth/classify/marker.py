@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import IntEnum, StrEnum
 
-from crawlhealth.outcome import Reason
+from crawlhealth.outcome import Outcome, Reason
 
 
 class Kind(StrEnum):
@@ -39,6 +39,7 @@ class Act(StrEnum):
     CHALLENGE is a challenge with any status. BLOCK is a hard block with an error status, else a soft block. DENIAL is a
     block page of no known vendor: a soft block with 2xx, a hard block with 4xx other than 404 and 410, nothing with
     5xx. NOT_CONTENT is a soft block with 2xx, nothing otherwise. ORIGIN_ERROR is a vendor's page about a broken site.
+    CUSTOM is the outcome that the user's own marker says, with any status.
     """
 
     CHALLENGE = "challenge"
@@ -46,6 +47,7 @@ class Act(StrEnum):
     DENIAL = "denial"
     NOT_CONTENT = "not_content"
     ORIGIN_ERROR = "origin_error"
+    CUSTOM = "custom"
     HINT = "hint"
 
 
@@ -82,7 +84,7 @@ class Rule:
     """One row of the table: all of `needs` together prove `act`, on a page with no more than `room` to read.
 
     `errors_only` rules hold with an error status only, and not with one that sites put on pages of their own (400, 404,
-    410): their words alone are no proof on a page that was served.
+    410): their words alone are no proof on a page that was served. `outcome` is that of a CUSTOM rule.
     """
 
     name: str
@@ -93,6 +95,7 @@ class Rule:
     reason: Reason = Reason.SERVED
     room: Room = Room.ANY
     errors_only: bool = False
+    outcome: Outcome | None = None
 
     @property
     def trust(self) -> Where:

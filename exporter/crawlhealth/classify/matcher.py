@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from typing import Final
 
 import re2
 
 from crawlhealth.classify.marker import Act, Kind, Marker, Rule, Where
 from crawlhealth.classify.page import Page
-from crawlhealth.classify.rules import RULES
+from crawlhealth.classify.rules import RULES, custom
+from crawlhealth.config import Block
+from crawlhealth.markers import MARKER_MEMORY, marker_options
 
 _SET_MEMORY: Final = 32 << 20
 _EXCERPT: Final = 80
@@ -135,10 +137,12 @@ class Matcher:
         return Found(rule=row.rule, excerpt=excerpts[0])
 
 
-def _rank(rule: Rule) -> tuple[bool, Where]:
-    """Vendors before pages of no vendor, then by trust; a tag, a script and a JSON key are trusted alike."""
+def _rank(rule: Rule) -> tuple[bool, bool, Where]:
+    """The user's own markers, vendors, pages of no vendor; then by trust: a tag, a script, a JSON key are alike."""
+    if rule.act is Act.CUSTOM:
+        return (False, False, Where.REDIRECT)  # as written
     structure = rule.trust in {Where.MARKUP, Where.CODE, Where.DATA}
-    return (rule.act in _PLAIN_ACTS or rule.vendor == "generic", Where.MARKUP if structure else rule.trust)
+    return (True, rule.act in _PLAIN_ACTS or rule.vendor == "generic", Where.MARKUP if structure else rule.trust)
 
 
 class _Set:
@@ -146,7 +150,7 @@ class _Set:
 
     def __init__(self, patterns: Mapping[int, str]) -> None:
         self._numbers = list(patterns)
-        self._set = re2.Set.SearchSet(_options(_SET_MEMORY))
+        self._set = re2.Set.SearchSet(marker_options(_SET_MEMORY))
         for pattern in patterns.values():
             self._set.Add(pattern.encode())
         self._set.Compile()
@@ -160,20 +164,17 @@ def _pattern(marker: Marker) -> str:
     return marker.pattern.replace(" ", _GAP) if marker.where is Where.TEXT else marker.pattern
 
 
-def _options(memory: int) -> re2.Options:
-    options = re2.Options()
-    options.encoding = re2.Options.Encoding.LATIN1  # bytes as they are: pages hold invalid UTF-8
-    options.case_sensitive = False
-    options.log_errors = False
-    options.max_mem = memory
-    return options
-
-
 def _compile(pattern: str) -> re2._Regexp:
-    return re2.compile(pattern.encode(), _options(8 << 20))
+    return re2.compile(pattern.encode(), marker_options(MARKER_MEMORY))
 
 
 @cache
 def standard() -> Matcher:
     """The matcher of the whole table, compiled once."""
     return Matcher(RULES)
+
+
+@lru_cache(maxsize=4)
+def extended(blocks: tuple[Block, ...]) -> Matcher:
+    """The matcher of the whole table and of the user's markers, compiled once for each configuration."""
+    return Matcher((*map(custom, blocks), *RULES))

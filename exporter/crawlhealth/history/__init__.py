@@ -3,6 +3,7 @@
 from crawlhealth.history.batch import Batch
 from crawlhealth.history.committed import Committed, StoredRun, Stratum, Timings
 from crawlhealth.history.database import FILE_NAME, HistoryError
+from crawlhealth.history.decisions import Decisions
 from crawlhealth.history.importing import import_windows
 from crawlhealth.history.pushes import Pushed, PushKey
 from crawlhealth.history.store import History
@@ -11,6 +12,7 @@ __all__ = [
     "FILE_NAME",
     "Batch",
     "Committed",
+    "Decisions",
     "History",
     "HistoryError",
     "PushKey",

@@ -63,7 +63,16 @@ def _add_refusals(connection: sqlite3.Connection) -> None:
     )
 
 
-MIGRATIONS: tuple[Migration, ...] = (_create, _add_refusals, pushes.create)
+def _add_decisions(connection: sqlite3.Connection) -> None:
+    connection.execute(
+        "CREATE TABLE overrides (site TEXT, at REAL, until REAL, override BLOB, PRIMARY KEY (site, at)) WITHOUT ROWID"
+    )
+    connection.execute(
+        "CREATE TABLE norms (site TEXT, page_type TEXT, pages BLOB, PRIMARY KEY (site, page_type)) WITHOUT ROWID"
+    )
+
+
+MIGRATIONS: tuple[Migration, ...] = (_create, _add_refusals, pushes.create, _add_decisions)
 """Each brings the schema from the version of its place to the next; never changed once released."""
 
 

@@ -100,6 +100,7 @@ def test_lines_that_are_no_window(line: bytes, words: str) -> None:
         pytest.param({"route": "moon"}, "unknown route: 'moon'", id="unknown route"),
         pytest.param({"source": "bot"}, "source", id="unknown source"),
         pytest.param({"hard_blocks": 1}, "hard_blocks", id="unknown field"),
+        pytest.param({"\x1b[2J": 1}, "?[2J", id="unknown field that clears a terminal"),
         pytest.param({"requests": -1}, "requests", id="negative count"),
         pytest.param({"requests": 1.5}, "requests", id="half a request"),
         pytest.param({"requests": 10**18}, "requests", id="absurd count"),
@@ -130,6 +131,7 @@ def test_windows_that_are_refused(changes: dict[str, object], words: str) -> Non
     problem = one(**changes)
     assert isinstance(problem, Problem)
     assert words in problem.reason
+    assert problem.reason.isprintable()
     assert len(problem.reason) <= 300
 
 

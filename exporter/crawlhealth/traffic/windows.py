@@ -80,7 +80,12 @@ def read_windows(lines: Iterable[bytes], *, config: Config, now: float) -> Itera
         try:
             yield _slot(text, config, now)
         except ValueError as error:  # msgspec's errors are ValueErrors too
-            yield Problem(line=number, reason=str(error)[:MAX_REASON_CHARS])
+            yield Problem(line=number, reason=_shown(str(error)))
+
+
+def _shown(reason: str) -> str:
+    """A reason as a terminal may show it: it can hold names from the file."""
+    return "".join(character if character.isprintable() else "?" for character in reason[:MAX_REASON_CHARS])
 
 
 def _slot(line: bytes, config: Config, now: float) -> Slot:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hmac
 import logging
 from collections.abc import Callable, Iterable
@@ -50,6 +51,7 @@ class WebState:
 
 def create(state: WebState) -> ASGIApp:
     """The whole application."""
+    reloading = asyncio.Lock()  # reloads that wait for their turn must not take the threads that scrapes need
 
     async def healthy(_: Request) -> Response:
         problem = state.problem()
@@ -64,7 +66,8 @@ def create(state: WebState) -> ASGIApp:
         if not authorised(request, state.tokens()):
             return JSONResponse({"error": "a bearer token from push.tokens is needed"}, status_code=401)
         try:
-            await run_in_threadpool(state.reload)
+            async with reloading:
+                await run_in_threadpool(state.reload)
         except ConfigError as error:
             return PlainTextResponse(f"the old configuration keeps running:\n{error}\n", status_code=400)
         return PlainTextResponse("configuration reloaded\n")

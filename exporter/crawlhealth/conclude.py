@@ -1,0 +1,80 @@
+"""Conclude: from what a site measures to what follows from it, with what is known beyond the site. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+from crawlhealth import diagnose
+from crawlhealth.advice import advise
+from crawlhealth.config import Config
+from crawlhealth.maintenance import under_maintenance
+from crawlhealth.model import BandState, CanaryRun, Override, Verdict
+
+
+class Surroundings:
+    """What holds at one evaluation beyond a single site: the latest runs, the overrides in force, and the uplink.
+
+    `verdicts` are those of the evaluation before, by site.
+    """
+
+    def __init__(
+        self,
+        *,
+        runs: Iterable[CanaryRun] = (),
+        overrides: Mapping[str, Override] | None = None,
+        verdicts: Mapping[str, Verdict] | None = None,
+        uplink_up: bool = True,
+    ) -> None:
+        self.overrides = overrides or {}
+        self.uplink_up = uplink_up
+        self._verdicts = verdicts or {}
+        self._runs: dict[str, list[CanaryRun]] = {}
+        self._failing: dict[str, set[str]] | None = None
+        for run in runs:
+            self._runs.setdefault(run.site, []).append(run)
+
+    def runs(self, site: str) -> Iterable[CanaryRun]:
+        """The latest run of each of a site's canaries through each route."""
+        return self._runs.get(site, ())
+
+    def failing_elsewhere(self, route: str, site: str) -> int:
+        """On how many sites but this one a route fails."""
+        if self._failing is None:
+            self._failing = {}
+            for verdict in self._verdicts.values():
+                for name, share in diagnose.failures(verdict).items():
+                    if share >= diagnose.FAILING:
+                        self._failing.setdefault(name, set()).add(verdict.site)
+        return len(self._failing.get(route, set()) - {site})
+
+
+def conclude(verdict: Verdict, previous: Verdict | None, around: Surroundings, config: Config) -> Verdict:
+    """The verdict with its diagnosis and advice.
+
+    Under maintenance the band stays what it was, and what is seen does not count towards another one.
+    """
+    site = verdict.site
+    resting = bool(config.maintenance) and under_maintenance(config.maintenance, site, verdict.at)
+    override = around.overrides.get(site)
+    if resting and previous is not None:
+        verdict = replace(verdict, state=_resting(previous.state, verdict.state))
+    if override is not None and not override.at <= verdict.at < override.until:
+        override = None
+    return replace(
+        verdict,
+        diagnosis=diagnose.diagnose(
+            verdict,
+            around.runs(site),
+            degrading=config.score.bands.degrading,
+            uplink_up=around.uplink_up,
+            fails_elsewhere=lambda route: around.failing_elsewhere(route, site),
+        ),
+        override=override,
+        maintenance=resting,
+        advice=advise(verdict, override, config.advice, config.score.bands),
+    )
+
+
+def _resting(before: BandState, now: BandState) -> BandState:
+    return BandState(band=before.band, since=before.since, held=now.held, evidence_at=now.evidence_at)

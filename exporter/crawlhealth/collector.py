@@ -229,3 +229,6 @@ def _history(shown: _Families, committed: Committed) -> None:
     shown.put(metrics.HISTORY_FAILURES, (), committed.failures)
     shown.put(metrics.HISTORY_COMMIT, (), committed.at)
     shown.put(metrics.HISTORY_SIZE, (), committed.size)
+    for spec in (metrics.PUSH_BATCHES, metrics.PUSH_ITEMS):
+        for labels, value in committed.counter(spec).items():
+            shown.put(spec, labels, value)

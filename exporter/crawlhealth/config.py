@@ -240,10 +240,20 @@ class HistorySettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PushToken:
+    """A bearer token that may post for these sites only."""
+
+    token: Secret
+    sites: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PushSettings:
     """Who may post."""
 
-    tokens: tuple[Secret, ...] = ()
+    tokens: tuple[Secret | PushToken, ...] = ()
+    max_age: timedelta = timedelta(hours=6)
+    max_waiting_bytes: int = 64_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

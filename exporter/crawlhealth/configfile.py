@@ -159,7 +159,7 @@ def _check(
     check_fetch(document, written.fetch)
     check_listen(document, written.listen)
     check_data_dir(document, data_dir)
-    check_push(document, written.push)
+    check_push(document, written.push, written.history, (*written.sites, *_names(document, "sites")))
     check_advice(document, written.advice)
     check_maintenance(document, written.maintenance, dict.fromkeys((*written.sites, *_names(document, "sites"))))
     check_uplink(document, written.uplink)

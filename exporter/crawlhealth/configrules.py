@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from datetime import timedelta
 from pathlib import Path
 from typing import Final
@@ -13,10 +13,22 @@ from urllib.parse import urlsplit
 
 from crawlhealth import hosts, quantities
 from crawlhealth.binding import nearest
-from crawlhealth.config import DIRECT, Fetching, HistorySettings, PushSettings, Route, ScoreSettings, Secret, Site
+from crawlhealth.config import (
+    DIRECT,
+    Fetching,
+    HistorySettings,
+    PushSettings,
+    PushToken,
+    Route,
+    ScoreSettings,
+    Secret,
+    Site,
+)
 from crawlhealth.yamlfile import Document, Steps
 from crawlhealth.yamltree import Scalar, quoted
 
+LEAST_WAITING_BYTES: Final = 16_000_000
+"""One push may be as large."""
 PROXY_SCHEMES: Final = ("http", "https", "socks5", "socks5h")
 _HEADER: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,100}")
 _COOKIE_VALUE: Final = re.compile(r"[^\x00-\x20;,\"\\\x7f]*")
@@ -207,15 +219,29 @@ def check_data_dir(document: Document, data_dir: Path) -> None:
         document.report(("data_dir",), f"{quoted(str(data_dir), 300)} is not a folder: name another")
 
 
-def check_push(document: Document, push: PushSettings) -> None:
+def check_push(document: Document, push: PushSettings, history: HistorySettings, sites: Collection[str]) -> None:
     """Every token comes from outside, and is one that a header can bear."""
     for number, token in enumerate(push.tokens):
-        steps = ("push", "tokens", number)
-        text = token.reveal()
+        steps: Steps = ("push", "tokens", number)
+        secret = token.token if isinstance(token, PushToken) else token
+        if isinstance(token, PushToken):
+            steps = (*steps, "token")
+            for position, site in enumerate(token.sites):
+                if site not in sites:
+                    place = ("push", "tokens", number, "sites", position)
+                    document.report(place, f"no site {quoted(site)} is configured: {nearest(site, sites)}")
+            if not token.sites:
+                document.report(("push", "tokens", number, "sites"), "is empty: name the sites that it may push")
+        text = secret.reveal()
         if isinstance(document.find(steps), Scalar):
             document.report(steps, "is a secret and must not stand here: write {env: NAME} or {file: path}")
         elif not (text.isascii() and text.isprintable()) or " " in text:
             document.report(steps, "has a character that no bearer token can have: use ASCII letters and digits")
+    _positive(document, push.max_age, "push", "max_age")
+    if push.max_age > history.keep_hours and document.sound("push", "max_age"):
+        document.report(("push", "max_age"), "is longer than history.keep_hours: what is pushed must be kept")
+    _at_least(document, push.max_waiting_bytes, LEAST_WAITING_BYTES, "push", "max_waiting_bytes")
+    _positive(document, history.keep_push_keys, "history", "keep_push_keys")
 
 
 def _positive(document: Document, value: timedelta, *steps: str) -> None:

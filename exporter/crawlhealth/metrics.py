@@ -141,3 +141,10 @@ HISTORY_COMMIT = _gauge("history_last_commit_timestamp_seconds", "When the histo
 HISTORY_SIZE = _gauge("history_size_bytes", "Size of the history on disk.")
 
 ALL: Final = tuple(value for value in tuple(globals().values()) if isinstance(value, MetricSpec))
+PUSH_BATCHES = _counter(
+    "push_batches_total", "Pushes by what came of them: accepted, duplicate, rejected or busy.", "result"
+)
+PUSH_ITEMS = _counter(
+    "push_items_total", "Items of pushes by what came of them: accepted, duplicate or rejected.", "result"
+)
+PUSH_QUEUE = _gauge("push_queue_items", "Pushed items that are counted and not on disk yet.")

@@ -18,6 +18,8 @@ class Telemetry(Collector):
         self.reload_successful = True
         self.reloaded_at: float | None = None
         self.evaluated_at: float | None = None
+        self.queued: Callable[[], int] | None = None
+        """How many pushed items wait for the disk, asked at each scrape."""
 
     def reloaded(self, now: float) -> None:
         """Record that the configuration was read with success."""
@@ -40,6 +42,10 @@ class Telemetry(Collector):
         successful = metrics.RELOAD_SUCCESSFUL.gauge()
         successful.add_metric([], float(self.reload_successful))
         yield successful
+        if self.queued is not None:
+            queue = metrics.PUSH_QUEUE.gauge()
+            queue.add_metric([], self.queued())
+            yield queue
         for spec, at in ((metrics.RELOAD_TIME, self.reloaded_at), (metrics.EVALUATION, self.evaluated_at)):
             if at is not None:
                 family = spec.gauge()

@@ -21,6 +21,7 @@ def classify(
     extracted: bool | None,
     usual_bytes: float | None = None,
     expects_json: bool = False,
+    size: int | None = None,
     blocks: tuple[Block, ...] = (),
 ) -> Classification:
     """What came of a request that was answered.
@@ -28,6 +29,7 @@ def classify(
     `hosts` are the site's (exact, or `.suffix`; none: a redirect to another host is not judged). `extracted` is True
     when at least one expected value was found on the page, False when values were expected and none was found, None
     when nothing was expected. `usual_bytes` is the median size of the canary's last ok bodies, None while unknown.
+    `size` is that of the whole body where `response` has only a part of it.
     `blocks` are the user's own markers (config.blocks); they come before all others, in their order.
     """
     return decide(
@@ -38,6 +40,7 @@ def classify(
             extracted=extracted,
             usual_bytes=usual_bytes,
             expects_json=expects_json,
+            size=size,
             blocks=blocks,
         )
     )

@@ -37,6 +37,7 @@ class Question:
     extracted: bool | None
     usual_bytes: float | None
     expects_json: bool
+    size: int | None = None
     blocks: tuple[Block, ...] = ()
 
 
@@ -154,7 +155,8 @@ def _without_any_value(question: Question, page: Page) -> Answer | None:
     gate = page.gate
     if gate is not None:
         return _soft(gate, f"{gate.value} without any expected value", "markup")
-    size, usual = len(question.response.body), question.usual_bytes
+    size = len(question.response.body) if question.size is None else question.size
+    usual = question.usual_bytes
     if usual is not None and size < usual * COLLAPSE:
         detail = f"{size} bytes, usually {usual:.0f}"
         return _soft(Reason.SIZE_COLLAPSE, "no expected value on a page under half its usual size", "size", detail)

@@ -152,6 +152,11 @@ class History:
 
     @property
     def failing(self) -> bool:
+    @property
+    def resolution(self) -> float:
+        """How many seconds a slot has."""
+        return self._settings.resolution.total_seconds()
+
         """Whether the last commit failed."""
         return self._failing
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -108,6 +110,17 @@ def test_a_catastrophic_pattern_is_linear() -> None:
 def test_a_number_of_json_needs_no_text() -> None:
     spec = ValueSpec(name="v", selector=TEXT, checks=(Check(name="number", argument={"equals": 1.299}),))
     assert judge(spec, see(spec, ["1.299"], value=1.299)).ok
+
+
+@pytest.mark.parametrize("bounds", [{"at_least": 1}, {"at_most": 1}, {"equals": 1}])
+def test_what_is_no_number_is_within_no_bounds(bounds: dict[str, float]) -> None:
+    spec = ValueSpec(name="v", selector=TEXT, checks=(Check(name="number", argument=bounds),))
+    assert not judge(spec, see(spec, ["x"], value=math.nan)).ok
+
+
+def test_large_numbers_are_told_to_the_digit() -> None:
+    (failure,) = judged(["1,299,001 €"], {"number": {"equals": 1299000}}).failures
+    assert (failure.expected, failure.seen) == ("number: equals 1299000", "1299001 ('1,299,001 €')")
 
 
 def test_a_long_text_is_kept_short() -> None:

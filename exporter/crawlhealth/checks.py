@@ -280,11 +280,11 @@ def _beyond(value: float, argument: Mapping[str, float]) -> bool:
     equals, near = argument.get("equals"), argument.get("within_percent", 0.0)
     if equals is not None and not math.isclose(value, equals, rel_tol=1e-9, abs_tol=abs(equals) * near / 100):
         return True
-    return value < argument.get("at_least", -math.inf) or value > argument.get("at_most", math.inf)
+    return not argument.get("at_least", -math.inf) <= value <= argument.get("at_most", math.inf)
 
 
 def _bounds(argument: Mapping[str, float], what: str) -> str:
-    said = [f"{key} {value:g}" for key, value in argument.items() if key != "decimal"]
+    said = [f"{key} {value:.15g}" for key, value in argument.items() if key != "decimal"]
     return f"{what}: {', '.join(said).replace('_', ' ') or 'any'}"
 
 
@@ -292,7 +292,7 @@ def _number(seen: Seen, argument: object) -> tuple[str, str] | None:
     assert isinstance(argument, Mapping)
     if seen.number is not None and not _beyond(seen.number, argument):
         return None
-    shown = _show(seen) if seen.number is None else f"{seen.number:g} ({_show(seen)})"
+    shown = _show(seen) if seen.number is None else f"{seen.number:.15g} ({_show(seen)})"
     return _bounds(argument, "number"), shown
 
 

@@ -57,18 +57,60 @@ def test_selectors(kind: str, expression: str, text: str | None, count: int) -> 
         pytest.param(b'\xef\xbb\xbf{"a": true}', "a", "true", None, id="a byte order mark and a truth"),
         pytest.param(b'{"a": null}', "a", None, None, id="null is nothing"),
         pytest.param(b'{"a": ""}', "a", "", None, id="an empty text is there"),
-        pytest.param(b'{"a": {"b": 1}}', "a", '{"b": 1}', None, id="an object is its text"),
+        pytest.param(b'{"a": {"b": 1}}', "a", '{"b": 1}', 1.0, id="an object is its text"),
         pytest.param(b"[" * 100_000, "a", None, None, id="lists in lists without end"),
         pytest.param(b'{"a": 1', "a", None, None, id="JSON that breaks off"),
         pytest.param(b"\xff\xfe\x00", "a", None, None, id="noise"),
+        pytest.param(b'{"a": 1' + b"0" * 400 + b"}", "a", "1" + "0" * 400, None, id="a number beyond all numbers"),
+        pytest.param(b'{"a": 1e999}', "a", "Infinity", None, id="infinity is no number"),
+        pytest.param(b'{"a": NaN}', "a", "NaN", None, id="nor is what is none"),
+        pytest.param(b'{"a": 1e999}', "ceil(a)", None, None, id="a function that fails on infinity"),
+        pytest.param(b'[{"a": 1}, {"a": "x"}]', "max_by(@, &a)", None, None, id="a function that cannot compare"),
+        pytest.param(b'{"a": "x\\ud800y"}', "a", "x\ufffd\ufffd\ufffdy", None, id="half a character"),
+        pytest.param(b'{"a": "x\ny"}', "a", "x y", None, id="a line break in a text"),
+        pytest.param('{"a": "中文"}'.encode("gb18030"), "a", "中文", None, id="the charset of the header"),
         pytest.param(b'{"a": 5}', "sum(a)", None, None, id="a function that does not like the page"),
     ],
 )
 def test_json(body: bytes, expression: str, text: str | None, number: float | None) -> None:
-    found = seen("jmespath", expression, body, "application/json")
-    assert found.text == text
-    if number is not None:
-        assert found.number == number
+    found = seen("jmespath", expression, body, "application/json; charset=gbk")
+    assert (found.text, found.number) == (text, number)
+
+
+@pytest.mark.parametrize(
+    ("block", "name"),
+    [
+        pytest.param('[{"@graph": [{"name": "Ann"}]}]', "Ann", id="a graph in a list"),
+        pytest.param('{"@graph": {"name": "Ann"}}', "Ann", id="a graph of one"),
+        pytest.param('{"name": "Ann", "@graph": [{"x": 1}]}', "Ann", id="a graph beside other things"),
+        pytest.param('{"about": "a\nb", "name": "Ann"}', "Ann", id="a line break in a text"),
+        pytest.param('//<![CDATA[\n{"name": "Ann"}\n//]]>', "Ann", id="in a section of an older age"),
+        pytest.param('<!-- {"name": "Ann"} -->', "Ann", id="in a comment"),
+        pytest.param('{"name": "Ann"};', "Ann", id="with a semicolon"),
+        pytest.param("[" * 5_000, None, id="lists without end"),
+    ],
+)
+@pytest.mark.parametrize("kind", ["application/ld+json", "application/LD+JSON; charset=utf-8"])
+def test_json_ld_as_sites_write_it(block: str, name: str | None, kind: str) -> None:
+    page = f'<script type="{kind}">{block}</script>'.encode()
+    assert seen("jsonld", "name", page).text == name
+
+
+def test_one_block_on_which_an_expression_fails_hides_no_other() -> None:
+    page = "".join(f'<script type="application/ld+json">{block}</script>' for block in ('{"x": 1}', '{"name": "Ann"}'))
+    assert seen("jsonld", "name[?contains(@, 'A')] || to_string(contains(name, 'A'))", page.encode()).text == "true"
+
+
+@pytest.mark.parametrize(
+    ("expression", "text"),
+    [
+        pytest.param("//p[re:test(., '(')]", None, id="a regular expression that is none"),
+        pytest.param("//comment()", "outside", id="a comment outside of the page"),
+        pytest.param("/..", None, id="above the page"),
+    ],
+)
+def test_xpath_that_fails_on_the_page_finds_nothing(expression: str, text: str | None) -> None:
+    assert seen("xpath", expression, b"<!--outside--><html><p>x</p></html>").text == text
 
 
 @pytest.mark.parametrize(
@@ -83,6 +125,11 @@ def test_json(body: bytes, expression: str, text: str | None, number: float | No
             "<p>Grüße</p>\udcff".encode("utf-8", "surrogateescape"),
             "text/html; charset=nonsense",
             id="an unknown charset",
+        ),
+        pytest.param("<p>Grüße</p>".encode(), "text/html; charset=rot13", id="a codec of Python's that makes no text"),
+        pytest.param("<p>Grüße</p>".encode(), "text/html; charset=idna", id="a codec of Python's for names"),
+        pytest.param(
+            '<meta charset="utf-16"><p>Grüße</p>'.encode(), "text/html", id="a page that cannot be what it says"
         ),
     ],
 )

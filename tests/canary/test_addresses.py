@@ -54,7 +54,9 @@ def test_permitted(found: list[str], from_public: bool, left: list[str]) -> None
     ("host", "address"),
     [
         ("127.0.0.1", "127.0.0.1"), ("127.1", "127.0.0.1"), ("0x7f000001", "127.0.0.1"), ("2130706433", "127.0.0.1"),
-        ("localhost", "127.0.0.1"), ("a.localhost.", "127.0.0.1"), ("::1", "::1"), ("example.com", None), ("", None),
+        ("localhost", "127.0.0.1"), ("a.localhost.", "127.0.0.1"), ("::1", "::1"),
+        ("169.254.169.254.", "169.254.169.254"), ("0xa9fea9fe.", "169.254.169.254"), ("fe80::1%lo", "fe80::1"),
+        ("example.com", None), ("", None),
     ],
 )  # fmt: skip
 def test_literal(host: str, address: str | None) -> None:

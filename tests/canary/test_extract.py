@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -114,6 +115,15 @@ def test_a_worker_that_is_killed_is_replaced() -> None:
         for pid in children() - before:
             psutil.Process(pid).kill()
             psutil.Process(pid).wait()
+        assert extractor.extract("good", PAGE, "text/html", SPECS)[0].ok
+
+
+def test_a_worker_that_cannot_be_started_costs_only_the_page(monkeypatch: pytest.MonkeyPatch) -> None:
+    with Extractor(2.0, workers=1) as extractor:
+        monkeypatch.setattr(sys, "executable", "/no/such/program")
+        with pytest.raises(TooComplex):
+            extractor.extract("good", PAGE, "text/html", SPECS)
+        monkeypatch.undo()
         assert extractor.extract("good", PAGE, "text/html", SPECS)[0].ok
 
 

@@ -38,6 +38,10 @@ def with_length(body: bytes, *headers: bytes) -> bytes:
     return OK + lines + b"Content-Length: %d\r\n\r\n" % len(body) + body
 
 
+def in_single_bytes(body: bytes) -> bytes:
+    return b"".join(b"1\r\n%c\r\n" % byte for byte in body) + b"0\r\n\r\n"
+
+
 @pytest.mark.parametrize(
     ("script", "body"),
     [
@@ -60,6 +64,13 @@ def with_length(body: bytes, *headers: bytes) -> bytes:
         pytest.param(answering(b"HTTP/1.1 204 No Content\r\nContent-Length: 5\r\n\r\n"), b"", id="no body with 204"),
         pytest.param(answering(with_length(b"", b"Content-Encoding: gzip")), b"", id="an empty body is no gzip"),
         pytest.param(answering(with_length(b"hi", b"Content-Encoding: utf-8")), b"hi", id="an unknown coding is none"),
+        pytest.param(
+            answering(
+                CHUNKED[:-2] + b"Content-Encoding: deflate\r\n\r\n" + in_single_bytes(zlib.compress(b"hi", wbits=-15))
+            ),
+            b"hi",
+            id="deflate without its frame, byte by byte",
+        ),
         pytest.param(
             answering(OK + b"content-length: 2\r\nContent-Length: 2\r\n\r\nhi"), b"hi", id="the same length twice"
         ),
@@ -230,13 +241,28 @@ def test_a_refused_connection_has_no_later_phases() -> None:
     [
         ("120", 120.0), ("0", 0.0), ("99999999999999", 86_400.0), ("Mon, 30 Nov 2026 12:01:00 GMT", 60.0),
         ("Mon, 30 Nov 2026 11:00:00 GMT", 0.0), ("soon", None), ("-5", None), ("", None),
-        ("Mon, 99 Nov 99999999", None),
+        ("Mon, 99 Nov 99999999", None), ("0000000000120", 120.0), ("Mon Nov 30 12:01:00 2026", 60.0),
+        ("Mon, 30 Nov 2026 12:01:00", 60.0), ("Mon, 30 Nov 2026 12:01:00 -0000", 60.0),
     ],
 )  # fmt: skip
-def test_retry_after(written: str, seconds: float | None) -> None:
+def test_retry_after(written: str, seconds: float | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TZ", "America/New_York")
+    time.tzset()
     url = "http://a.test/"
     response = Response(status=503, url=url, final_url=url, headers={"retry-after": written})
-    assert retry_after(response, NOW) == seconds
+    found = retry_after(response, NOW)
+    monkeypatch.undo()
+    time.tzset()
+    assert found == seconds
+
+
+def test_a_header_that_comes_twice_does_not_spoil_the_first() -> None:
+    twice = b"Retry-After: 120\r\nContent-Type: text/html\r\nX-A: 1\r\n" * 2
+    with RawServer(answering(b"HTTP/1.1 429 No\r\n" + twice + b"\r\n")) as server:
+        fetched = fetch(server.url())
+    assert isinstance(fetched, Fetched), fetched
+    assert fetched.exchange.retry_after == 120.0
+    assert (fetched.response.headers["content-type"], fetched.response.headers["x-a"]) == ("text/html", "1, 1")
 
 
 def test_secrets_appear_in_no_result() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import struct
 import threading
 import time
 from contextlib import suppress
@@ -55,6 +56,22 @@ def connecting(port: int) -> Script:
         tunnel(connection, port)
 
     return script
+
+
+def hollow(connection: socket.socket, server: RawServer) -> None:
+    """An HTTP proxy that says it is connected, and resets the connection."""
+    server.head(connection)
+    connection.sendall(b"HTTP/1.1 200 Connection established\r\n\r\n")
+    connection.recv(1)
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+
+
+def breaking_off(connection: socket.socket, server: RawServer) -> None:
+    """An HTTP proxy that resets the connection in the middle of a body."""
+    server.head(connection)
+    connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 50\r\n\r\nhello")
+    server.over.wait(0.1)
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
 
 
 def socks(port: int, reply: int = 0) -> Script:
@@ -160,6 +177,22 @@ def test_a_proxy_that_is_not_there(url: str, proxy: str) -> None:
     assert failed.reason is Reason.PROXY
     assert PASSWORD not in repr(failed)
     assert "no-proxy" not in repr(failed)
+
+
+@pytest.mark.parametrize(
+    ("url", "script"),
+    [
+        pytest.param("http://shop.invalid/", answering(), id="a forwarding proxy that hangs up"),
+        pytest.param("http://shop.invalid/", resetting, id="a forwarding proxy that resets"),
+        pytest.param("http://shop.invalid/", breaking_off, id="a forwarding proxy that resets in the middle of a body"),
+        pytest.param("https://shop.invalid/", hollow, id="a tunnel that leads nowhere"),
+    ],
+)
+def test_a_proxy_before_a_dead_site_is_no_refusal(url: str, script: Script) -> None:
+    with RawServer(script) as proxy:
+        failed = fetch(url, proxy_url(proxy))
+    assert isinstance(failed, FetchFailed)
+    assert failed.reason is Reason.PROXY, failed.detail
 
 
 def test_407_to_a_plain_request_is_the_proxys() -> None:

@@ -125,6 +125,22 @@ def test_cookies_that_are_set_on_the_way_are_sent_on() -> None:
     assert len(again.exchange.redirects) == 1, "cookies of one fetch are not those of the next"
 
 
+def test_a_cookie_header_is_kept_on_its_origin_and_joined_with_the_cookies() -> None:
+    with (
+        RawServer(answering(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")) as other,
+        RawServer(hops("/1", other.url("/"))) as server,
+    ):
+        fetched = fetch(server.url("/0"), headers={"cookie": Secret("a=1; b=2")}, cookies={"b": "3"})
+        sent = [*server.received, *other.received]
+        alone = fetch(server.url("/0"), headers={"Cookie": "a=1; b=2"})
+        sent_alone = server.received[2:]
+    assert isinstance(fetched, Fetched), fetched
+    assert [b"Cookie: a=1; b=3\r\n" in head for head in sent] == [True, True, False]
+    assert b"okie" not in sent[2]
+    assert isinstance(alone, Fetched), alone
+    assert [b"Cookie: a=1; b=2\r\n" in head for head in sent_alone] == [True, True]
+
+
 @pytest.mark.parametrize(
     ("status", "method", "line", "with_body"),
     [

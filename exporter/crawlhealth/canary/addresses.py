@@ -102,15 +102,15 @@ def permitted(endpoints: Sequence[Endpoint], *, from_public: bool) -> list[Endpo
 
 def literal(host: str) -> IP | None:
     """The address that a host is in any of the ways the system reads one (`127.1`, `0x7f000001`), None for a name."""
+    name = host.rstrip(".").lower()
     try:
-        return ipaddress.ip_address(host.partition("%")[0])
+        return ipaddress.ip_address(name.partition("%")[0])
     except ValueError:
         pass
-    name = host.rstrip(".").lower()
     if name == "localhost" or name.endswith(".localhost"):
         return ipaddress.IPv4Address("127.0.0.1")
     try:
-        return ipaddress.IPv4Address(socket.inet_aton(host))
+        return ipaddress.IPv4Address(socket.inet_aton(name))
     except OSError:
         return None
 

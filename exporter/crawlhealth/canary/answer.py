@@ -12,14 +12,17 @@ from crawlhealth.outcome import Reason
 PIECE_BYTES: Final = 65_536
 _LONGEST_CHUNK_LINE: Final = 4_096
 _WITHOUT_BODY: Final = frozenset({204, 304})
+_SINGLE: Final = frozenset({"content-type", "location", "refresh", "retry-after", "server"})
+"""Headers that make no list: a second one, as proxies like to add, must not spoil the first."""
 _HEX: Final = frozenset(b"0123456789abcdefABCDEF")
 _TRUNCATED: Final = "the body ends too early"
 
 
 class Answer:
-    """One answer. `headers` are name and value as sent, in order, with names in lower case; `joined` by name.
+    """One answer. `headers` are name and value as sent, in order, with names in lower case; `joined` is by name.
 
-    Making one reads the head, interim answers (1xx) included, of at most `most` bytes. Raises Failure.
+    Of a header that makes no list `joined` has the first. Making one reads the head, interim answers (1xx) included, of
+    at most `most` bytes. Raises Failure.
     """
 
     __slots__ = ("_left", "_method", "_source", "headers", "joined", "status")
@@ -33,7 +36,10 @@ class Answer:
             self.status, self.headers = self._read_head()
         self.joined: dict[str, str] = {}
         for name, value in self.headers:
-            self.joined[name] = f"{self.joined[name]}, {value}" if name in self.joined else value
+            if name not in self.joined:
+                self.joined[name] = value
+            elif name not in _SINGLE:
+                self.joined[name] = f"{self.joined[name]}, {value}"
 
     def pieces(self) -> Iterator[bytes]:
         """The body as it comes in, transfer coding removed. Raises Failure, also for a body that breaks off."""

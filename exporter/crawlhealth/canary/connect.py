@@ -28,12 +28,16 @@ _HANDSHAKE_BYTES: Final = 1 << 20
 
 @dataclass(slots=True, kw_only=True)
 class Attempt:
-    """One fetch on its way, over all its redirects: its clock, its line, and what it met. Filled while it goes."""
+    """One fetch on its way, over all its redirects: its clock, its line, and what it met. Filled while it goes.
+
+    `forwarded` says that the line ends at a proxy which speaks HTTP with the site itself.
+    """
 
     watch: Watch
     line: Line | None = None
     address: str = ""
     public: bool = False
+    forwarded: bool = False
     not_after: dict[str, float] = field(default_factory=dict)
 
     def hang_up(self) -> None:
@@ -107,8 +111,12 @@ class Connector:
             line.hang_up()
             self._look(target, attempt)
             raise Failure(Reason.TLS, f"the certificate does not verify: {error.verify_message}") from None
-        except Failure:
+        except Failure as failure:
             line.hang_up()
+            if self.proxy is not None and failure.reason is Reason.CONNECTION_RESET:
+                # Many proxies say "connected" before they are, and hang up when the site is not there.
+                detail = "the route's proxy failed: the tunnel closed before the site spoke"
+                raise Failure(Reason.PROXY, detail) from None
             raise
         certificate = secured.getpeercert()
         ends = certificate.get("notAfter") if certificate else None

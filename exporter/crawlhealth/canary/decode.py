@@ -18,6 +18,8 @@ _ZSTD_INPUT: Final = 128
 """Bytes given to zstd at once: a block of 4 bytes may stand for 128 KiB and its output cannot be bounded otherwise."""
 _ZSTD_WINDOW: Final = 8 << 20
 """What RFC 9659 allows over HTTP."""
+_FRAME_BYTES: Final = 2
+"""What a zlib frame begins with: only they tell it from deflate without one, and they may come one by one."""
 _MOST_CODINGS: Final = 2
 _MOST_MEMBERS: Final = 1_000
 _DAMAGED: Final = (zlib.error, brotli.error, zstandard.ZstdError)
@@ -41,6 +43,7 @@ class _Zlib:
         self._stream = zlib.decompressobj(wbits)
         self._members = 0
         self._started = False
+        self._head = b""
 
     def feed(self, data: bytes) -> Iterator[bytes]:
         full = False
@@ -56,15 +59,16 @@ class _Zlib:
         return self._stream.eof or not self._started
 
     def _step(self, data: bytes) -> bytes:
+        self._started = True
         try:
             out = self._stream.decompress(data, STEP)
         except zlib.error:
-            if self._started or self._wbits != zlib.MAX_WBITS:
+            if self._wbits != zlib.MAX_WBITS or len(self._head) >= _FRAME_BYTES:
                 raise
             self._wbits = -zlib.MAX_WBITS
             self._stream = zlib.decompressobj(self._wbits)
-            out = self._stream.decompress(data, STEP)
-        self._started = True
+            return self._stream.decompress(self._head + data, STEP)
+        self._head = (self._head + data[:_FRAME_BYTES])[:_FRAME_BYTES]
         return out
 
     def _next_member(self, data: bytes) -> bool:

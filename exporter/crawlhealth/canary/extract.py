@@ -143,11 +143,12 @@ class _Lane:
             self._places -= 1
         try:
             return _Worker(seconds, self._niceness)
-        except BaseException:
+        except OSError:
+            log.exception("cannot start an extraction worker")
             with self._free:
                 self._places += 1
                 self._free.notify()
-            raise
+            raise TooComplex("no worker to read it") from None
 
     def give_back(self, worker: _Worker, seconds: float) -> None:
         """Take a worker back; for one that has ended another starts at once, so that the next page finds it warm."""

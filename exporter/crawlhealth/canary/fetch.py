@@ -5,6 +5,7 @@ from __future__ import annotations
 import email.utils
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import UTC
 from typing import Final
 
 import requests
@@ -143,7 +144,7 @@ class Fetcher:
             cookies = RequestsCookieJar() if cookies is None else cookies
             keep_cookies(request, answer, cookies)
             request = redirected(request, answer.status_code, location, canary, route)
-            set_cookies(request, canary, cookies)
+            set_cookies(request, canary, route, cookies)
             redirects.append(request.url or "")
 
 
@@ -153,12 +154,15 @@ def retry_after(response: Response, now: float) -> float | None:
     if response.status < 400 or not written:
         return None
     if written.isascii() and written.isdigit():
-        return min(float(written[:9]), LONGEST_RETRY_AFTER)
+        return min(float(written.lstrip("0")[:9] or 0), LONGEST_RETRY_AFTER)
     try:
-        moment = email.utils.parsedate_to_datetime(written[:64]).timestamp()
+        moment = email.utils.parsedate_to_datetime(written[:64])
+        if moment.tzinfo is None:  # HTTP knows but one time zone
+            moment = moment.replace(tzinfo=UTC)
+        seconds = moment.timestamp() - now
     except (ValueError, TypeError, IndexError, OverflowError):
         return None
-    return min(max(0.0, moment - now), LONGEST_RETRY_AFTER)
+    return min(max(0.0, seconds), LONGEST_RETRY_AFTER)
 
 
 def _response(answer: requests.Response, canary: Canary, redirects: list[str], body: bytes) -> Response:

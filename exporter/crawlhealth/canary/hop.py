@@ -52,8 +52,12 @@ class BoundedAdapter(BaseAdapter):
         attempt.watch.enter(Phase.FIRST_BYTE)
         most = self._settings.max_header_bytes
         line.allow(most + READ_BYTES, Failure(Reason.INVALID_RESPONSE, "the head of the answer is too long"))
-        line.sendall(self._written(request, target, path))
-        answer = Answer(line.makefile("rb"), request.method or "GET", most)
+        attempt.forwarded = self._connector.forwards(target)
+        try:
+            line.sendall(self._written(request, target, path))
+            answer = Answer(line.makefile("rb"), request.method or "GET", most)
+        except Failure as failure:
+            raise _blamed(failure, attempt) from None
         if answer.status == requests.codes.proxy_authentication_required and self._connector.proxy is not None:
             raise Failure(Reason.PROXY, "the route's proxy failed: it answered 407")
         response = requests.Response()
@@ -102,8 +106,15 @@ def read_body(response: requests.Response, attempt: Attempt, most: int) -> tuple
             body.feed(piece)
         body.finish()
     except Failure as failure:
-        return (b"" if body is None else body.data), failure
+        return (b"" if body is None else body.data), _blamed(failure, attempt)
     return body.data, None
+
+
+def _blamed(failure: Failure, attempt: Attempt) -> Failure:
+    """A failure laid where it belongs: on a line that ends at the proxy, only the proxy can hang up."""
+    if attempt.forwarded and failure.reason is Reason.CONNECTION_RESET:
+        return Failure(Reason.PROXY, f"the route's proxy failed: {failure.detail}")
+    return failure
 
 
 @lru_cache(maxsize=16_384)

@@ -33,7 +33,9 @@ def first_request(canary: Canary, route: Route, user_agent: str) -> requests.Pre
         headers.pop(known.get(name.lower(), ""), None)
         known[name.lower()] = name
         headers[name] = value
-    cookies = dict(_plain(canary.cookies))
+    cookies = _own_cookies(canary, route) if canary.cookies else {}
+    if cookies:
+        headers.pop(known.get("cookie", ""), None)  # it is among them
     request = requests.PreparedRequest()
     body = None if canary.body is None else canary.body.encode()
     try:
@@ -93,9 +95,9 @@ def keep_cookies(request: requests.PreparedRequest, answer: requests.Response, j
         jar.extract_cookies(MockResponse(message), MockRequest(request))  # type: ignore[arg-type]  # requests' stand-ins
 
 
-def set_cookies(request: requests.PreparedRequest, canary: Canary, jar: RequestsCookieJar) -> None:
-    """The cookies of a redirected request: what servers set on the way, and the canary's own while at its origin."""
-    own = dict(_plain(canary.cookies)) if "Cookie" in request.headers else {}
+def set_cookies(request: requests.PreparedRequest, canary: Canary, route: Route, jar: RequestsCookieJar) -> None:
+    """The cookies of a redirected request: what servers set on the way, and the configured ones while at the origin."""
+    own = _own_cookies(canary, route) if "Cookie" in request.headers else {}
     request.headers.pop("Cookie", None)
     if not own and not len(jar):
         return
@@ -105,6 +107,16 @@ def set_cookies(request: requests.PreparedRequest, canary: Canary, jar: Requests
         if name not in cookies.keys():  # noqa: SIM118 - `in jar` compares cookies, not names
             cookies.set_cookie(create_cookie(name, value, domain=host))  # type: ignore[no-untyped-call]  # requests has none
     request.prepare_cookies(cookies)
+
+
+def _own_cookies(canary: Canary, route: Route) -> dict[str, str]:
+    """The configured cookies by name: those that a Cookie header writes, and the canary's, which win."""
+    written = ""
+    for name, value in (*_plain(route.headers), *_plain(canary.headers)):
+        if name.lower() == "cookie":
+            written = value
+    pairs = (pair.strip().partition("=") for pair in written.split(";"))
+    return {name: value for name, _, value in pairs if name} | dict(_plain(canary.cookies))
 
 
 def without_user_info(url: str) -> tuple[str, str | None]:

@@ -135,6 +135,26 @@ def test_an_empty_page_of_unusual_size_is_a_soft_block(extractor: Extractor) -> 
     assert new.classification.outcome is Outcome.OK
 
 
+def test_a_challenge_with_a_heading_and_without_errors_is_a_challenge(extractor: Extractor) -> None:
+    expect = (
+        TITLE,
+        ValueSpec(
+            name="heading",
+            selector=Selector(kind="css", expression="h1"),
+            checks=(Check(name="present", argument=True),),
+        ),
+        ValueSpec(
+            name="errors",
+            selector=Selector(kind="css", expression=".error"),
+            checks=(Check(name="count", argument={"equals": 0}),),
+        ),
+    )
+    page = b"<title>Just a moment...</title><h1>Checking</h1>"
+    with RawServer(answering(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(page) + page)) as server:
+        (result,) = run(extractor, canary(server.url(), expect=expect))
+    assert result.classification.reason is Reason.CLOUDFLARE_CHALLENGE
+
+
 def test_only_ok_bodies_make_the_usual_size(shop: PracticeSite, extractor: Extractor) -> None:
     sizes = Sizes({})
     key = ("shop", "kettle", "direct")

@@ -14,7 +14,8 @@ from typing import Final
 from crawlhealth import classify
 from crawlhealth.canary.extract import Extractor, TooComplex
 from crawlhealth.canary.fetch import Fetcher, FetchFailed
-from crawlhealth.checks import ValueSpec, agree
+from crawlhealth.canary.proof import found
+from crawlhealth.checks import agree
 from crawlhealth.config import Canary, Config, Route, Site
 from crawlhealth.model import CanaryRun, Classification, Response, ValueResult
 from crawlhealth.outcome import REFUSED, Outcome, Reason
@@ -159,16 +160,6 @@ class Runner:
             expects_json=any(spec.selector.kind == "jmespath" for spec in canary.expect),
             blocks=self._config.blocks,
         )
-
-
-def found(specs: Iterable[ValueSpec], values: Iterable[ValueResult]) -> bool | None:
-    """Whether at least one right value is on the page; None where nothing was expected to be there.
-
-    A wrong one proves nothing: a block page has a heading, too.
-    """
-    absent = {spec.name for spec in specs if any(check.name == "absent" for check in spec.checks)}
-    expected = [value for value in values if value.name not in absent]
-    return any(value.ok for value in expected) if expected else None
 
 
 def agreed(canary: Canary, runs: tuple[CanaryRun, ...]) -> tuple[CanaryRun, ...]:

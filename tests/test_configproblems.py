@@ -139,7 +139,7 @@ def folder(tmp_path: Path) -> Folder:
         ),
         pytest.param(
             "score:\n  windows: [3h, 1h]",
-            ["2:12: score.windows: must be durations that grow: write for instance [1h, 3h, 6h, 24h]"],
+            ["2:12: score.windows: must be durations that grow: write for instance [10m, 30m, 2h, 6h]"],
             id="windows out of order",
         ),
         pytest.param(

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -10,6 +11,7 @@ from crawlhealth.evaluate import SiteRecord, evaluate
 from crawlhealth.model import Band, Baseline, Rates, Signal, Unknown, Verdict
 from crawlhealth.outcome import Source
 from crawlhealth.tally import Slot, Tally
+from crawlhealth.windows import Windows
 from samples import HOUR, NOW, slot
 
 SETTINGS = ScoreSettings()
@@ -21,26 +23,37 @@ NORMAL = Baseline(
 def judged(
     *slots: Slot, baseline: Baseline | None = NORMAL, previous: Verdict | None = None, now: float = NOW, seen: int = 1
 ) -> Verdict:
-    record = SiteRecord(site="books", slots=slots, requests=seen)
-    return evaluate(record, baseline, previous, now, SETTINGS)
+    return evaluate(record(*slots, now=now, seen=seen), baseline, previous, now, SETTINGS)
+
+
+def record(*slots: Slot, now: float = NOW, seen: int = 1, settings: ScoreSettings = SETTINGS) -> SiteRecord:
+    """What is on record of a site with these slots, as the history would tell it."""
+    windows = Windows([window.total_seconds() for window in settings.windows], resolution=1.0)
+    windows.add(slots)
+    (views,) = windows.read(["books"], now)
+    return SiteRecord(site="books", windows=views, requests=seen)
+
+
+def now_(tally: Tally, **what: Any) -> Slot:
+    """A slot of this very second, in which nothing has decayed."""
+    return slot(NOW, tally, seconds=1, **what)
 
 
 @pytest.mark.parametrize(
     ("slots", "window"),
     [
-        pytest.param([slot(NOW - 60, Tally(ok=50))], (3600, 50), id="one hour, when it holds fifty"),
-        pytest.param([slot(NOW - 60, Tally(ok=49))], None, id="49 are too few everywhere"),
+        pytest.param([now_(Tally(ok=50))], (600, 50), id="ten minutes, when it holds fifty"),
+        pytest.param([now_(Tally(ok=49))], None, id="49 are too few everywhere"),
+        pytest.param([slot(NOW - 600, Tally(ok=98), seconds=1)], (1800, 77), id="a half-life ago each counts half"),
+        pytest.param([slot(NOW - 1800, Tally(ok=99), seconds=1)], (7200, 83), id="else two hours"),
+        pytest.param([slot(NOW - 7200, Tally(ok=99), seconds=1)], (21600, 78), id="else six"),
+        pytest.param([slot(NOW - 6 * HOUR, Tally(ok=99), seconds=1)], None, id="of six hours ago 99 are too few"),
         pytest.param(
-            [slot(NOW - 60, Tally(ok=49)), slot(NOW - 2 * HOUR, Tally(ok=1))], (10800, 50), id="else three hours"
+            [slot(NOW - HOUR, Tally(ok=180), seconds=HOUR)], (1800, 97), id="those of an hour are spread over it"
         ),
-        pytest.param([slot(NOW - 60, Tally(ok=9)), slot(NOW - 5 * HOUR, Tally(ok=45))], (21600, 54), id="else six"),
-        pytest.param([slot(NOW - 24 * HOUR, Tally(ok=60), seconds=HOUR)], (86400, 60), id="else a day"),
-        pytest.param([slot(NOW - 25 * HOUR, Tally(ok=60), seconds=HOUR)], None, id="older than all windows"),
-        pytest.param(
-            [slot(NOW - 60, Tally(ok=25), source=source) for source in Source], (3600, 50), id="both sources together"
-        ),
-        pytest.param([slot(NOW - 60, Tally(ok=20, error=30))], (3600, 50), id="errors are requests too"),
-        pytest.param([slot(NOW + 60, Tally(ok=50))], None, id="slots in the future, of a wrong clock, are not present"),
+        pytest.param([now_(Tally(ok=25), source=source) for source in Source], (600, 50), id="both sources together"),
+        pytest.param([now_(Tally(ok=25), route=route) for route in ("a", "b")], (600, 50), id="all routes together"),
+        pytest.param([now_(Tally(ok=20, error=30))], (600, 50), id="errors are requests too"),
     ],
 )
 def test_the_window_is_the_shortest_with_fifty_requests(slots: list[Slot], window: tuple[float, int] | None) -> None:
@@ -116,15 +129,17 @@ def test_an_evaluation_that_sees_nothing_new_changes_no_band() -> None:
 
 
 def test_extraction_is_read_where_enough_pages_were_extracted() -> None:
-    """Traffic fills the hour without saying anything of extraction; canaries say it over a day."""
+    """Traffic fills the shortest window and says nothing of extraction; canaries say it over a day."""
     traffic = slot(NOW - 60, Tally(ok=5000))
     canary = [
-        slot(NOW - n * HOUR, Tally(ok=6, extractions_ok=3, extractions_failed=3), source=Source.CANARY)
+        slot(NOW - n * HOUR, Tally(ok=12, extractions_ok=6, extractions_failed=6), source=Source.CANARY)
         for n in range(1, 20)
     ]
     verdict = judged(traffic, *canary)
     assert verdict.window is not None
-    assert (verdict.window.seconds, verdict.window.extractions, verdict.window.rates.extraction) == (3600, 114, 0.5)
+    weighted = sum(12 * 2 ** (-n / 6) for n in range(1, 20))
+    assert (verdict.window.seconds, verdict.window.extractions) == (600, pytest.approx(weighted, abs=1))
+    assert verdict.window.rates.extraction == 0.5
     assert (verdict.score, verdict.parser_score) == (100, 50)
 
 
@@ -152,8 +167,8 @@ def test_routes_are_told_apart() -> None:
 
 
 def test_windows_and_minimum_are_configuration() -> None:
-    settings = replace(SETTINGS, min_requests=5, windows=(timedelta(seconds=16), timedelta(seconds=8)))
-    record = SiteRecord(site="books", slots=(slot(NOW - 7, Tally(ok=5), seconds=1),), requests=5)
-    verdict = evaluate(record, NORMAL, None, NOW, settings)
+    settings = replace(SETTINGS, min_requests=5, windows=(timedelta(seconds=8), timedelta(seconds=16)))
+    seen = record(slot(NOW - 8, Tally(ok=10), seconds=1), settings=settings)
+    verdict = evaluate(seen, NORMAL, None, NOW, settings)
     assert verdict.window is not None
     assert verdict.window.seconds == 8

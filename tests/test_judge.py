@@ -47,12 +47,12 @@ def test_windows_and_baselines_reach_as_far_as_they_are_long(history: History, t
     baseline = BaselineSettings(length=timedelta(days=40), exclude_last=timedelta(days=10), min_requests=1)
     score = ScoreSettings(windows=(timedelta(hours=1), timedelta(hours=72)), baseline=baseline)
     judge = Judge(history)
-    judge.judge(replace(CONFIG, score=score), NOW + 1800)
+    judge.judge(replace(CONFIG, score=score), NOW)
     verdict = judge.verdicts["books"]
     assert verdict.window is not None
-    assert verdict.window.requests == 71, "whole hours that began in the last 72"
+    assert verdict.window.requests == 103, "one an hour, with a half-life of 72: 72 / ln 2, less those of 24 days ago"
     assert verdict.baseline is not None
-    assert verdict.baseline.hours == 40 * 24 - 1
+    assert verdict.baseline.hours == 40 * 24
 
 
 def test_a_site_that_comes_back_goes_on_from_its_last_verdict(history: History, tmp_path: Path) -> None:
@@ -64,6 +64,6 @@ def test_a_site_that_comes_back_goes_on_from_its_last_verdict(history: History, 
         judge.judge(CONFIG, NOW + now)
     assert judge.verdicts["books"].band is Band.RESISTING
     judge.judge(replace(CONFIG, sites={}), NOW + 300)
-    judge.judge(CONFIG, NOW + 2 * DAY)
+    judge.judge(CONFIG, NOW + 10 * DAY)
     state = judge.verdicts["books"].state
     assert (state.band, state.held) == (Band.RESISTING, True)

@@ -18,9 +18,9 @@ from crawlhealth import configfile, metrics
 from crawlhealth.baseline import learn
 from crawlhealth.canary import Engine
 from crawlhealth.collector import Exposition, HealthCollector
-from crawlhealth.config import Config
-from crawlhealth.evaluate import evaluate
-from crawlhealth.history import FILE_NAME, History
+from crawlhealth.config import BaselineSettings, Config, ScoreSettings
+from crawlhealth.evaluate import SiteRecord, evaluate
+from crawlhealth.history import FILE_NAME, History, Learnt
 from crawlhealth.model import Baseline, Verdict
 from crawlhealth.telemetry import Telemetry
 from crawlhealth.web import WebState
@@ -28,12 +28,19 @@ from crawlhealth.web import WebState
 log = logging.getLogger(__name__)
 
 
+LEARNING_SECONDS = 0.25
+"""How long baselines are learnt in one evaluation; when all are to be learnt, the others wait for the next one."""
+
+
 class Judge:
     """Computes the verdicts of all sites from the history. `verdicts` is replaced as a whole, never changed."""
 
     def __init__(self, history: History) -> None:
         self._history = history
-        self._baselines: dict[str, tuple[object, Baseline | None]] = {}
+        self._baselines = dict(history.baselines())
+        self._learn_until = 0.0
+        self.behind = False
+        """Whether the last evaluation left baselines to be learnt."""
         self.verdicts: Mapping[str, Verdict] = dict(history.states())
 
     def judge(self, config: Config, now: float) -> None:
@@ -42,28 +49,45 @@ class Judge:
         A site that is not configured keeps its last verdict, to go on from when it comes back.
         """
         self._history.refresh()
+        self.behind = False
+        self._learn_until = time.monotonic() + LEARNING_SECONDS
         verdicts = dict(self.verdicts)
-        for site in config.sites:
-            previous = self.verdicts.get(site)
-            try:
-                verdicts[site] = self._judge_site(site, previous, config, now)
-            except Exception:
-                log.exception("cannot judge site %s", site)
-        self.verdicts = verdicts
-
-    def _judge_site(self, site: str, previous: Verdict | None, config: Config, now: float) -> Verdict:
         settings = config.score
-        record = self._history.record(
-            site, now, span=settings.reach.total_seconds(), baseline_span=settings.baseline.reach.total_seconds()
+        records = self._history.records(
+            tuple(config.sites),
+            now,
+            half_lives=tuple(window.total_seconds() for window in settings.windows),
+            baseline_span=settings.baseline.reach.total_seconds(),
         )
-        block = settings.baseline.block.total_seconds()
-        stagger = zlib.crc32(site.encode()) % block  # else every site would learn its baseline in the same second
-        key = ((now - stagger) // block, record.generation, settings.baseline)
-        known = self._baselines.get(site)
-        if known is None or known[0] != key:
-            known = (key, learn(record.hours, now=now, settings=settings.baseline))
-            self._baselines[site] = known
-        verdict = evaluate(record, known[1], previous, now, settings)
+        for record in records:
+            previous = self.verdicts.get(record.site)
+            try:
+                verdicts[record.site] = self._judge_site(record, previous, settings, now)
+            except Exception:
+                log.exception("cannot judge site %s", record.site)
+        self.verdicts = verdicts
+        self._history.save_windows(now)
+
+    def _baseline(self, record: SiteRecord, settings: BaselineSettings, now: float) -> Baseline | None:
+        """The site's normal, learnt again once a block and after an import; until its turn comes, the one before."""
+        block = settings.block.total_seconds()
+        stagger = zlib.crc32(record.site.encode()) % block  # else every site would learn in the same second
+        key = f"{(now - stagger) // block:.0f} {record.generation} {settings}"
+        known = self._baselines.get(record.site)
+        if known is None or known.key != key:
+            if time.monotonic() > self._learn_until:
+                self.behind = True
+                return known.baseline if known is not None else None
+            known = Learnt(key=key, baseline=learn(record.hours, now=now, settings=settings))
+            self._baselines[record.site] = known
+            self._history.put_baseline(record.site, known)
+        return known.baseline
+
+    def _judge_site(
+        self, record: SiteRecord, previous: Verdict | None, settings: ScoreSettings, now: float
+    ) -> Verdict:
+        site = record.site
+        verdict = evaluate(record, self._baseline(record, settings.baseline, now), previous, now, settings)
         if previous is not None and previous.band is not verdict.band:
             self._history.count(metrics.TRANSITIONS, (site, previous.band.value, verdict.band.value))
             log.info("site %s: %s -> %s (score %s)", site, previous.band, verdict.band, verdict.score)

@@ -169,10 +169,10 @@ class ScoreSettings:
     evaluate_every: timedelta = timedelta(seconds=15)
     min_requests: int = 50
     windows: tuple[timedelta, ...] = (
-        timedelta(hours=1),
-        timedelta(hours=3),
+        timedelta(minutes=10),
+        timedelta(minutes=30),
+        timedelta(hours=2),
         timedelta(hours=6),
-        timedelta(hours=24),
     )
     smoothing: timedelta = timedelta(minutes=10)
     bands: Thresholds = field(default_factory=Thresholds)
@@ -182,7 +182,7 @@ class ScoreSettings:
 
     @property
     def reach(self) -> timedelta:
-        """How far back the longest window reaches."""
+        """The longest half-life of a window."""
         return max(self.windows)
 
 

@@ -154,7 +154,7 @@ def check_score(document: Document, score: ScoreSettings) -> None:
     if document.sound("score", "windows"):
         lengths = score.windows
         if not lengths or lengths[0] <= timedelta(0) or list(lengths) != sorted(set(lengths)):
-            document.report(("score", "windows"), "must be durations that grow: write for instance [1h, 3h, 6h, 24h]")
+            document.report(("score", "windows"), "must be durations that grow: write for instance [10m, 30m, 2h, 6h]")
     _positive(document, score.evaluate_every, "score", "evaluate_every")
     _at_least(document, score.min_requests, 1, "score", "min_requests")
     baseline = score.baseline

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from crawlhealth.model import Cost, Rates
 from crawlhealth.tally import Tally
+from crawlhealth.windows import Sums
 
 
-def per_record(traffic: Tally) -> Cost | None:
+def per_record(traffic: Tally | Sums) -> Cost | None:
     """What one valid record cost in this traffic; None where it brought none, as then no number is true."""
     records = traffic.records_valid
     if records <= 0:

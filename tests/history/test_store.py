@@ -55,7 +55,7 @@ def test_nothing_is_shown_before_it_is_on_disk(history: History) -> None:
     history.put_verdict(verdict(NOW, Band.NORMAL))
     shown = history.committed()
     assert (shown.totals, shown.counters, shown.timings, shown.runs, shown.at) == ({}, {}, {}, {}, None)
-    assert (history.record("books", NOW).slots, history.states()) == ((), {})
+    assert (history.hours("books", 0), history.states()) == ((), {})
 
 
 def test_everything_committed_is_there_after_a_restart(history: History, path: Path) -> None:
@@ -71,14 +71,13 @@ def test_everything_committed_is_there_after_a_restart(history: History, path: P
     assert before.last["books", Source.TRAFFIC] == NOW + 61
     assert before.counter(metrics.REASONS) == {("books", "traffic", "http_403"): 3}
     assert before.counter(metrics.SKIPPED) == {(): 2}
-    record, states = history.record("books", NOW + 62), history.states()
+    slots, states = history.hours("books", 0), history.states()
     again = reopened(history, path)
     after = again.committed()
     for part in ("totals", "last", "counters", "timings", "runs", "at"):
         assert getattr(after, part) == getattr(before, part), part
-    slots = again.record("books", NOW + 62).slots
-    assert sorted(slots, key=repr) == sorted(record.slots, key=repr)
-    assert again.record("books", NOW + 62).requests == 5
+    assert again.hours("books", 0) == slots
+    assert again.record("books", NOW + 62, half_lives=(600,)).requests == 5
     assert again.states() == states == {"books": verdict(NOW, Band.DEGRADING, 70)}
     again.close()
 
@@ -87,7 +86,7 @@ def test_observations_go_to_the_slot_of_their_time(history: History) -> None:
     for at in (NOW, NOW + 59.9, NOW + 60, NOW - 0.1):
         history.add(observation(at=at))
     history.commit(NOW + 60)
-    slots = {s.start: s.tally.requests for s in history.record("books", NOW + 60).slots}
+    slots = {s.start: s.tally.requests for s in history.hours("books", 0)}
     assert slots == {NOW - 60: 1, NOW: 2, NOW + 60: 1}
 
 
@@ -96,7 +95,7 @@ def test_slots_are_as_fine_as_configured(tmp_path: Path) -> None:
     for at in (NOW + 0.5, NOW + 0.7, NOW + 1):
         history.add(observation(at=at))
     history.commit(NOW + 2)
-    assert [(s.start, s.seconds, s.tally.ok) for s in history.record("books", NOW + 2).slots] == [
+    assert [(s.start, s.seconds, s.tally.ok) for s in history.hours("books", 0)] == [
         (NOW, 1, 2), (NOW + 1, 1, 1),
     ]  # fmt: skip
     history.close()
@@ -105,10 +104,10 @@ def test_slots_are_as_fine_as_configured(tmp_path: Path) -> None:
 def test_a_record_handed_out_does_not_change(history: History) -> None:
     history.add(observation())
     history.commit(NOW)
-    record, shown = history.record("books", NOW), history.committed()
+    record, shown = history.record("books", NOW, half_lives=(600,)), history.committed()
     history.add(observation())
     history.commit(NOW + 1)
-    assert [s.tally.requests for s in record.slots] == [1]
+    assert [view.total.requests for view in record.windows] == [1]
     assert shown.totals[BOOKS].requests == 1
     assert history.committed().totals[BOOKS].requests == 2
 
@@ -259,10 +258,7 @@ def test_readers_and_writers_of_many_threads_agree(history: History) -> None:
     def read() -> None:
         try:
             while not done.is_set():
-                record = history.record("books", NOW)
-                requests = sum(s.tally.requests for s in record.slots)
-                assert requests == record.requests, "slots and totals are of one commit"
-                seen.append(requests)
+                seen.append(sum(s.tally.requests for s in history.hours("books", 0)))
         except BaseException as error:  # noqa: BLE001 - shown by the test
             errors.append(error)
 
@@ -284,7 +280,8 @@ def test_readers_and_writers_of_many_threads_agree(history: History) -> None:
         thread.join()
     assert errors == []
     assert seen == sorted(seen)
-    assert history.record("books", NOW).requests == 6000
+    record = history.record("books", NOW, half_lives=(1e12,))
+    assert (record.requests, record.windows[0].total.requests) == (6000, pytest.approx(6000))
 
 
 def test_only_one_exporter_uses_a_history(history: History, path: Path) -> None:
@@ -315,12 +312,12 @@ def test_reading_goes_on_while_another_process_writes_and_a_commit_waits_its_tur
         assert other.stdout is not None
         assert other.stdout.readline() == "holding\n"
         history.refresh()
-        assert sum(s.tally.ok for s in history.record("books", NOW).slots) == 8
+        assert sum(s.tally.ok for s in history.hours("books", 0)) == 8
         history.add(observation())
         committing = threading.Thread(target=history.commit, args=(NOW + 1,))
         committing.start()
         assert history.committed().totals[BOOKS].requests == 1
-        assert sum(s.tally.ok for s in history.record("books", NOW).slots) == 8
+        assert sum(s.tally.ok for s in history.hours("books", 0)) == 8
         other.stdin.write("done\n")
         other.stdin.flush()
         committing.join(timeout=10)
@@ -334,6 +331,8 @@ def test_a_damaged_day_is_said_when_it_is_read_and_keeps_no_commit_from_its_work
         other.execute("UPDATE days SET strata = x'00ff'")
     other.close()
     with pytest.raises(HistoryError, match="books"):
-        history.record("books", NOW)
+        history.hours("books", 0)
+    with pytest.raises(HistoryError, match="slots"):
+        history.record("books", NOW, half_lives=(600,))
     history.add(observation())
     assert history.commit(NOW)

@@ -5,6 +5,7 @@ from crawlhealth.history.committed import Committed, StoredRun, Stratum, Timings
 from crawlhealth.history.database import FILE_NAME, HistoryError
 from crawlhealth.history.decisions import Decisions
 from crawlhealth.history.importing import import_windows
+from crawlhealth.history.journal import Learnt
 from crawlhealth.history.pushes import Pushed, PushKey
 from crawlhealth.history.store import History
 
@@ -15,6 +16,7 @@ __all__ = [
     "Decisions",
     "History",
     "HistoryError",
+    "Learnt",
     "PushKey",
     "Pushed",
     "StoredRun",

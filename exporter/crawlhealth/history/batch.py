@@ -6,6 +6,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 
 from crawlhealth.history.committed import CounterKey, RunKey, StoredRun, Timings
+from crawlhealth.history.journal import Learnt
 from crawlhealth.history.pushes import Pushed, PushKey
 from crawlhealth.history.refusals import Refusals, gather
 from crawlhealth.model import Verdict
@@ -32,6 +33,7 @@ class Batch:
     states: dict[str, Verdict] = field(default_factory=dict)
     verdicts: dict[tuple[str, float], Verdict] = field(default_factory=dict)
     refusals: Refusals = field(default_factory=dict)
+    baselines: dict[str, Learnt] = field(default_factory=dict)
     pushes: dict[PushKey, Pushed] = field(default_factory=dict)
     waiting: list[Future[None]] = field(default_factory=list)
 
@@ -45,6 +47,7 @@ class Batch:
                 self.states,
                 self.verdicts,
                 self.refusals,
+                self.baselines,
                 self.pushes,
                 self.waiting,
             ),
@@ -67,6 +70,7 @@ class Batch:
         self.runs.update(later.runs)
         self.states.update(later.states)
         self.verdicts.update(later.verdicts)
+        self.baselines.update(later.baselines)
         for refusals in later.refusals.values():
             for refusal in refusals:
                 gather(self.refusals, refusal)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 
 from crawlhealth.history.batch import Batch, SlotKey
 from crawlhealth.history.committed import CounterKey, RunKey, StoredRun, Stratum, Timings
+from crawlhealth.history.journal import Learnt
 from crawlhealth.model import Verdict
 from crawlhealth.outcome import Source
 from crawlhealth.tally import Slot, Tally, merged
@@ -14,41 +15,36 @@ from crawlhealth.tally import Slot, Tally, merged
 CLOCK_SLACK = 60.0
 """A time further ahead of the clock than this came from a clock that was wrong."""
 
-Slots = dict[str, dict[tuple[str, Source, float], Slot]]
-"""Fine slots by site, then by route, source and start."""
-
 
 @dataclass(slots=True, kw_only=True)
 class Contents:
-    """Everything on disk but hours and recorded verdicts. Values are replaced and never changed.
+    """Everything on disk but slots, hours and recorded verdicts. Values are replaced and never changed.
 
-    `requests` is how many were ever counted of a site.
+    `requests` is how many were ever counted of a site, `imported` the generation of its last import. `slots` are fine
+    slots to be written, `added` what is new in them: both only of a change.
     """
 
-    slots: Slots = field(default_factory=dict)
+    slots: list[Slot] = field(default_factory=list)
+    added: list[Slot] = field(default_factory=list)
     totals: dict[Stratum, Tally] = field(default_factory=dict)
     last: dict[tuple[str, Source], float] = field(default_factory=dict)
     counters: dict[CounterKey, float] = field(default_factory=dict)
     timings: dict[CounterKey, Timings] = field(default_factory=dict)
     runs: dict[RunKey, StoredRun] = field(default_factory=dict)
     states: dict[str, Verdict] = field(default_factory=dict)
+    baselines: dict[str, Learnt] = field(default_factory=dict)
+    imported: dict[str, int] = field(default_factory=dict)
     requests: dict[str, int] = field(init=False, default_factory=dict)
     generation: int = 0
+    sequence: int = 0
     at: float | None = None
 
     def __post_init__(self) -> None:
         for (site, _, _), tally in self.totals.items():
             self.requests[site] = self.requests.get(site, 0) + tally.requests
 
-    def drop(self, gone: Iterable[SlotKey]) -> None:
-        """Forget slots that have moved into hours."""
-        for site, route, source, start in gone:
-            self.slots.get(site, {}).pop((route, source, start), None)
-
     def take(self, changed: Contents) -> None:
         """Replace what has changed."""
-        for site, slots in changed.slots.items():
-            self.slots.setdefault(site, {}).update(slots)
         for key, tally in changed.totals.items():
             before = self.totals.get(key)
             self.requests[key[0]] = (
@@ -60,22 +56,29 @@ class Contents:
         self.timings.update(changed.timings)
         self.runs.update(changed.runs)
         self.states.update(changed.states)
+        self.baselines.update(changed.baselines)
+        self.sequence = changed.sequence
         self.at = changed.at
 
 
-def changed_by(contents: Contents, batch: Batch, *, now: float, width: float) -> Contents:
-    """The new values of all that a batch changes; its slots are `width` seconds wide."""
-    changed = Contents(runs=batch.runs, states=batch.states, at=now)
-    for (site, route, source, start), tally in batch.slots.items():
-        before = contents.slots.get(site, {}).get((route, source, start))
-        changed.slots.setdefault(site, {})[route, source, start] = Slot(
-            site=site,
-            route=route,
-            source=source,
-            start=start,
-            seconds=width if before is None else max(width, before.seconds),
-            tally=tally if before is None else merged((before.tally, tally)),
-        )
+def changed_by(
+    contents: Contents, batch: Batch, present: Mapping[SlotKey, Slot], *, now: float, width: float
+) -> Contents:
+    """The new values of all that a batch changes. Its slots are `width` seconds wide; `present` are those on disk."""
+    changed = Contents(
+        runs=batch.runs,
+        states=batch.states,
+        baselines=batch.baselines,
+        sequence=contents.sequence + 1 if batch.slots else contents.sequence,
+        at=now,
+    )
+    for key, tally in batch.slots.items():
+        site, route, source, start = key
+        before = present.get(key)
+        seconds = width if before is None else max(width, before.seconds)
+        new = Slot(site=site, route=route, source=source, start=start, seconds=seconds, tally=tally)
+        changed.added.append(new)
+        changed.slots.append(new if before is None else replace(new, tally=merged((before.tally, tally))))
         stratum = (site, route, source)
         if stratum not in changed.totals:
             changed.totals[stratum] = merged((contents.totals.get(stratum, Tally()),))

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Sequence
 
 from crawlhealth.config import HistorySettings
-from crawlhealth.history import pushes, refusals, rollup
-from crawlhealth.history.batch import HOUR, SlotKey
+from crawlhealth.history import journal, pushes, refusals, rollup
+from crawlhealth.history.batch import HOUR
 
 STEADY_SECONDS = 600.0
 """How long the clock must have gone on without a jump before anything is moved or deleted by it: a clock that is wrong
@@ -39,8 +38,8 @@ class Housekeeping:
         self._next = now + EVERY_SECONDS
         return True
 
-    def work(self, connection: sqlite3.Connection, now: float) -> Sequence[SlotKey]:
-        """Do one bounded step inside the caller's transaction; the keys of fine slots that moved into hours."""
+    def work(self, connection: sqlite3.Connection, now: float, *, journal_upto: int) -> None:
+        """Do one bounded step inside the caller's transaction. The journal is not needed up to `journal_upto`."""
         settings = self._settings
         kept = now - settings.keep_hours.total_seconds()
         moved = rollup.move_minutes(
@@ -52,6 +51,6 @@ class Housekeeping:
         pruned += refusals.prune(connection, before=kept, limit=AT_ONCE)
         forgotten = now - settings.keep_push_keys.total_seconds()
         pruned += pushes.prune(connection, before=forgotten, limit=AT_ONCE)
-        if len(moved) == AT_ONCE or folded == days or pruned >= AT_ONCE:
+        journal.prune(connection, upto=journal_upto)
+        if moved or folded == days or pruned >= AT_ONCE:
             self._next = now
-        return moved

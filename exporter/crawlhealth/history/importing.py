@@ -39,6 +39,10 @@ def import_windows(path: Path, settings: HistorySettings, slots: Iterable[Slot],
                     for site, day in some:
                         _replace(connection, site, day, fine_from)
                     connection.execute("UPDATE meta SET value = value + 1 WHERE name = 'generation'")
+                    connection.executemany(
+                        "INSERT OR REPLACE INTO imported SELECT ?, value FROM meta WHERE name = 'generation'",
+                        ((site,) for site in {site for site, _ in some}),
+                    )
             return taken
     except (sqlite3.Error, ValueError) as error:
         raise HistoryError(f"cannot import into the history {path}: {error}") from error

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from crawlhealth.history.batch import HOUR, SlotKey
+from crawlhealth.history.batch import HOUR
 from crawlhealth.outcome import Source
 from crawlhealth.tally import Slot, Tally, pack, unpack
 
@@ -41,17 +41,32 @@ _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(list[tuple[str, Source, float, bytes]]).decode
 
 
-def move_minutes(connection: sqlite3.Connection, *, before: float, limit: int) -> list[SlotKey]:
-    """Move up to `limit` fine slots that began before `before` into the hours; the keys of those moved."""
-    rows = connection.execute(
-        "SELECT site, route, source, start, tally FROM minutes WHERE start < ? ORDER BY start LIMIT ?", (before, limit)
-    ).fetchall()
+ROWS_IN_AN_HOUR = 180
+"""About how many fine slots a site has in an hour."""
+_OLDEST_HOUR = """
+WITH RECURSIVE oldest(start) AS (SELECT min(start) FROM minutes WHERE start < ?1),
+  some(site) AS (SELECT DISTINCT site FROM minutes WHERE start = (SELECT start FROM oldest) LIMIT ?2),
+  starts(start) AS (
+    SELECT start FROM oldest WHERE start IS NOT NULL
+    UNION ALL
+    SELECT (SELECT min(start) FROM minutes WHERE start > starts.start) AS next FROM starts
+    WHERE next < min(?1, (CAST((SELECT start FROM oldest) / ?3 AS INTEGER) + 1) * ?3)
+  )
+SELECT m.site, m.route, m.source, m.start, m.tally FROM starts CROSS JOIN some CROSS JOIN minutes AS m
+WHERE m.start = starts.start AND m.site = some.site LIMIT ?4
+"""
+
+
+def move_minutes(connection: sqlite3.Connection, *, before: float, limit: int) -> int:
+    """Move up to `limit` fine slots that began before `before` into the hours; how many.
+
+    Those of the oldest hour come first, and all of a site's hour at once where the limit allows, so that its packed day
+    is written once and not for every minute.
+    """
+    rows = connection.execute(_OLDEST_HOUR, (before, max(1, limit // ROWS_IN_AN_HOUR), HOUR, limit)).fetchall()
     hours: dict[tuple[str, float], list[tuple[str, Source, float, Tally]]] = defaultdict(list)
-    keys: list[SlotKey] = []
     for site, route, word, start, blob in rows:
-        source = Source(word)
-        keys.append((site, route, source, start))
-        hours[site, start // DAY * DAY].append((route, source, start // HOUR * HOUR, unpack(blob)))
+        hours[site, start // DAY * DAY].append((route, Source(word), start // HOUR * HOUR, unpack(blob)))
     for (site, start), parts in hours.items():
         day = read_day(connection, site, start)
         for route, source, hour, tally in parts:
@@ -59,9 +74,9 @@ def move_minutes(connection: sqlite3.Connection, *, before: float, limit: int) -
         put_day(connection, site, start, day)
     connection.executemany(
         "DELETE FROM minutes WHERE site = ? AND route = ? AND source = ? AND start = ?",
-        ((site, route, source.value, start) for site, route, source, start in keys),
+        ((site, route, word, start) for site, route, word, start, _ in rows),
     )
-    return keys
+    return len(rows)
 
 
 def read_day(connection: sqlite3.Connection, site: str, start: float) -> PackedDay:
@@ -85,6 +100,17 @@ def read_hours(connection: sqlite3.Connection, site: str, since: float) -> Itera
         (site, int(since // DAY * DAY), int(HOUR)),
     ).fetchall()
     for (strata,) in rows:
+        for (route, source, start), tally in _unpacked(strata).items():
+            if start >= since:
+                yield Slot(site=site, route=route, source=source, start=start, seconds=HOUR, tally=tally)
+
+
+def read_all_hours(connection: sqlite3.Connection, since: float) -> Iterable[Slot]:
+    """The hours of all sites that begin at `since` or later. Raises ValueError where they cannot be read."""
+    rows = connection.execute(
+        "SELECT site, strata FROM days WHERE day >= ? AND step = ?", (int(since // DAY * DAY), int(HOUR))
+    )
+    for site, strata in rows:
         for (route, source, start), tally in _unpacked(strata).items():
             if start >= since:
                 yield Slot(site=site, route=route, source=source, start=start, seconds=HOUR, tally=tally)

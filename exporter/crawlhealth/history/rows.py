@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import logging
 import sqlite3
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 import msgspec
 
+from crawlhealth.history import journal
+from crawlhealth.history.batch import SlotKey
 from crawlhealth.history.committed import CounterKey, RunKey, StoredRun, Timings
-from crawlhealth.history.contents import Contents, Slots
+from crawlhealth.history.contents import Contents
 from crawlhealth.model import Verdict
 from crawlhealth.outcome import Source
 from crawlhealth.tally import Slot, pack, unpack
@@ -30,7 +32,6 @@ def load(connection: sqlite3.Connection) -> Contents:
     """
     row = connection.execute("SELECT value FROM meta WHERE name = 'committed_at'").fetchone()
     return Contents(
-        slots=load_slots(connection),
         totals={
             (site, route, Source(source)): unpack(blob)
             for site, route, source, blob in connection.execute("SELECT site, route, source, tally FROM totals")
@@ -48,7 +49,10 @@ def load(connection: sqlite3.Connection) -> Contents:
         },
         runs=_load_runs(connection),
         states=_load_states(connection),
+        imported=journal.imported(connection, 0),
+        baselines=journal.read_baselines(connection),
         generation=generation(connection),
+        sequence=journal.sequence(connection),
         at=row[0] if row else None,
     )
 
@@ -73,17 +77,45 @@ def _load_states(connection: sqlite3.Connection) -> dict[str, Verdict]:
     return states
 
 
-def load_slots(connection: sqlite3.Connection) -> Slots:
-    """The fine slots on disk, by site."""
-    slots: Slots = {}
-    rows = connection.execute("SELECT site, route, source, start, seconds, tally FROM minutes")
-    names: dict[str, str] = {}  # one object for each name: there are hundreds of thousands of rows
-    for site_name, route_name, word, start, seconds, blob in rows:
-        site, route = names.setdefault(site_name, site_name), names.setdefault(route_name, route_name)
-        source = Source(word)
-        slot = Slot(site=site, route=route, source=source, start=start, seconds=seconds, tally=unpack(blob))
-        slots.setdefault(site, {})[route, source, start] = slot
-    return slots
+_SITE_SINCE = """
+WITH RECURSIVE starts(start) AS (
+    SELECT min(start) FROM minutes WHERE start >= ?
+    UNION ALL
+    SELECT (SELECT min(start) FROM minutes WHERE start > starts.start) FROM starts WHERE starts.start IS NOT NULL
+)
+SELECT m.site, m.route, m.source, m.start, m.seconds, m.tally FROM starts CROSS JOIN minutes AS m
+WHERE m.start = starts.start AND m.site = ?
+"""
+"""Looks once for every start there is: the rows lie by start, and those of one site are few among them."""
+
+
+def read_slots(connection: sqlite3.Connection, site: str, since: float) -> Iterator[Slot]:
+    """The fine slots of one site that began at `since` or later. Raises ValueError where they cannot be read."""
+    return _slots(connection.execute(_SITE_SINCE, (since, site)).fetchall())
+
+
+def read_all_slots(connection: sqlite3.Connection, since: float) -> Iterator[Slot]:
+    """The fine slots of all sites that began at `since` or later, oldest first. Raises ValueError like `read_slots`."""
+    query = "SELECT site, route, source, start, seconds, tally FROM minutes WHERE start >= ? ORDER BY start"
+    return _slots(connection.execute(query, (since,)))
+
+
+def read_present(connection: sqlite3.Connection, keys: Iterable[SlotKey]) -> dict[SlotKey, Slot]:
+    """Those of these fine slots that are on disk."""
+    query = (
+        "SELECT site, route, source, start, seconds, tally FROM minutes"
+        " WHERE start = ? AND site = ? AND route = ? AND source = ?"
+    )
+    return {
+        (slot.site, slot.route, slot.source, slot.start): slot
+        for site, route, source, start in keys
+        for slot in _slots(connection.execute(query, (start, site, route, source.value)))
+    }
+
+
+def _slots(found: Iterable[tuple[str, str, str, float, float, bytes]]) -> Iterator[Slot]:
+    for site, route, source, start, seconds, blob in found:
+        yield Slot(site=site, route=route, source=Source(source), start=start, seconds=seconds, tally=unpack(blob))
 
 
 def generation(connection: sqlite3.Connection) -> int:
@@ -102,7 +134,7 @@ def put_slots(connection: sqlite3.Connection, slots: Iterable[Slot]) -> None:
 
 def put_contents(connection: sqlite3.Connection, changed: Contents, verdicts: Iterable[Verdict], now: float) -> None:
     """Write everything that has changed, each row in place of what was there."""
-    put_slots(connection, (slot for slots in changed.slots.values() for slot in slots.values()))
+    put_slots(connection, changed.slots)
     execute = connection.executemany
     execute(
         "INSERT OR REPLACE INTO totals VALUES (?, ?, ?, ?)",
@@ -122,6 +154,9 @@ def put_contents(connection: sqlite3.Connection, changed: Contents, verdicts: It
     )
     execute("INSERT OR REPLACE INTO states VALUES (?, ?)", ((site, _encode(v)) for site, v in changed.states.items()))
     execute("INSERT OR REPLACE INTO verdicts VALUES (?, ?, ?)", ((v.site, v.at, _encode(v)) for v in verdicts))
+    if changed.added:
+        journal.put(connection, changed.sequence, changed.added)
+    journal.put_baselines(connection, changed.baselines)
     connection.execute("INSERT OR REPLACE INTO meta VALUES ('committed_at', ?)", (now,))
 
 

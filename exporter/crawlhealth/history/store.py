@@ -6,7 +6,7 @@ import logging
 import math
 import sqlite3
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import ExitStack
 from pathlib import Path
@@ -15,12 +15,14 @@ from typing import IO
 from crawlhealth import stats
 from crawlhealth.config import HistorySettings
 from crawlhealth.evaluate import SiteRecord
-from crawlhealth.history import pushes, refusals, rollup, rows
+from crawlhealth.history import journal, pushes, refusals, rollup, rows
 from crawlhealth.history.batch import HOUR, Batch
-from crawlhealth.history.committed import Committed, StoredRun, Timings
+from crawlhealth.history.committed import Committed, RunKey, StoredRun, Timings
 from crawlhealth.history.contents import Contents, changed_by
 from crawlhealth.history.database import HistoryError, connect, locked, open_database, size_on_disk, transaction
 from crawlhealth.history.housekeeping import Housekeeping
+from crawlhealth.history.journal import Learnt
+from crawlhealth.history.present import Present
 from crawlhealth.history.pushes import Pushed, PushKey
 from crawlhealth.metrics import CANARY_RUNS, REASONS, MetricSpec
 from crawlhealth.model import CanaryRun, Observation, Refusal, Verdict
@@ -29,8 +31,6 @@ from crawlhealth.tally import Slot, Tally
 
 log = logging.getLogger(__name__)
 
-RECORD_SPAN = rollup.DAY
-"""How far back a record reaches unless told otherwise."""
 BASELINE_SPAN = 16 * rollup.DAY
 """How far back the hours of a record reach unless told otherwise."""
 RECORD_POINTS = 5
@@ -71,6 +71,7 @@ class History:
         self._commit_lock = threading.Lock()  # one commit at a time
         self._layout_lock = threading.Lock()  # while rows move to hours, so that no record sees them twice or never
         self._reader_lock = threading.Lock()
+        self._present = Present(path, resolution=settings.resolution.total_seconds())
         self._wanted = threading.Event()  # somebody waits for a commit
 
     @classmethod
@@ -98,6 +99,7 @@ class History:
                 lost, self._pending = self._pending.waiting, Batch()
             for waiting in lost:
                 waiting.set_exception(HistoryError(f"the history {self._path} was closed before it was written"))
+            self._present.save()
             self._reader.close()
             self._writer.close()
             self._file_lock.close()
@@ -151,12 +153,12 @@ class History:
         self._wanted.set()
 
     @property
-    def failing(self) -> bool:
-    @property
     def resolution(self) -> float:
         """How many seconds a slot has."""
         return self._settings.resolution.total_seconds()
 
+    @property
+    def failing(self) -> bool:
         """Whether the last commit failed."""
         return self._failing
 
@@ -236,14 +238,16 @@ class History:
                 self._contents.at = now
             return
         with transaction(self._writer):
-            self._reload()
             width = self._settings.resolution.total_seconds()
-            changed = changed_by(self._contents, batch, now=now, width=width)
+            present = rows.read_present(self._writer, batch.slots)
+            changed = changed_by(self._contents, batch, present, now=now, width=width)
             rows.put_contents(self._writer, changed, batch.verdicts.values(), now)
             refusals.put(self._writer, batch.refusals)
             pushes.put(self._writer, batch.pushes)
         with self._lock:
             self._contents.take(changed)
+        if changed.added:
+            self._present.take(changed.sequence, changed.added)
 
     def _keep_house(self, now: float) -> None:
         """Roll up and prune one step. A failure costs nothing but time: the rows stay where they are."""
@@ -252,71 +256,95 @@ class History:
         with self._layout_lock:
             try:
                 with transaction(self._writer):
-                    self._reload()
-                    moved = self._keeping.work(self._writer, now)
+                    self._keeping.work(self._writer, now, journal_upto=self._present.saved)
             except (sqlite3.Error, ValueError) as error:
                 log.error("cannot roll up the history %s: %s", self._path, error)
-                return
-            with self._lock:
-                self._contents.drop(moved)
 
     def refresh(self) -> bool:
         """Notice rows that another process has imported; True when there were some."""
         with self._reader_lock:
             current = rows.generation(self._reader)
-        if current == self._contents.generation:
+            known = self._contents.generation
+            imported = journal.imported(self._reader, known) if current != known else {}
+        if current == known:
             return False
-        with self._commit_lock:
-            return self._reload()
-
-    def _reload(self) -> bool:
-        """Read the fine slots anew when their generation on disk is another."""
-        current = rows.generation(self._writer)
-        if current == self._contents.generation:
-            return False
-        slots = rows.load_slots(self._writer)
         with self._lock:
-            self._contents.slots = slots
+            self._contents.imported.update(imported)
             self._contents.generation = current
         return True
 
-    def record(
-        self, site: str, now: float, *, span: float = RECORD_SPAN, baseline_span: float = BASELINE_SPAN
-    ) -> SiteRecord:
-        """What is on disk of one site: slots of the last `span` seconds, hours of the last `baseline_span`.
+    def records(
+        self,
+        sites: Sequence[str],
+        now: float,
+        *,
+        half_lives: Sequence[float],
+        baseline_span: float = BASELINE_SPAN,
+    ) -> Iterator[SiteRecord]:
+        """What is on disk of each of these sites: windows of these half-lives, hours of the last `baseline_span`.
 
-        Iterating the hours reads the disk, and raises HistoryError where that fails, as does this.
+        For one thread at a time. The first call, and others after an import or a change of half-lives, read the disk;
+        so does iterating the hours. Raises HistoryError where that fails.
         """
-        with self._layout_lock:
-            hours = self._read_hours(site, now - span)
-            with self._lock:
-                contents = self._contents
-                fine = [slot for slot in contents.slots.get(site, {}).values() if slot.start >= now - span]
-                return SiteRecord(
-                    site=site,
-                    slots=(*hours, *fine),
-                    hours=_Hours(self, site, now - baseline_span),
-                    requests=contents.requests.get(site, 0),
-                    generation=contents.generation,
-                )
+        try:
+            self._present.prepare(half_lives, now, generation=self._contents.generation)
+        except (sqlite3.Error, ValueError) as error:
+            raise HistoryError(f"cannot read the slots from {self._path}: {error}") from error
+        contents = self._contents
+        for site, windows in zip(sites, self._present.read(sites, now), strict=True):
+            yield SiteRecord(
+                site=site,
+                windows=windows,
+                hours=_Hours(self, site, now - baseline_span),
+                requests=contents.requests.get(site, 0),
+                generation=contents.imported.get(site, 0),
+            )
+
+    def record(self, site: str, now: float, *, half_lives: Sequence[float]) -> SiteRecord:
+        """What is on disk of one site, as `records` tells it."""
+        return next(self.records([site], now, half_lives=half_lives))
+
+    def save_windows(self, now: float) -> None:
+        """Write a snapshot of the windows when one is due, so that the next start is quick."""
+        self._present.save(now)
 
     def hours(self, site: str, since: float) -> tuple[Slot, ...]:
-        """All of a site on disk that began at `since` or later: whole hours, then the fine slots not yet rolled up."""
-        with self._layout_lock:
-            hours = self._read_hours(site, since)
-            with self._lock:
-                fine = [slot for slot in self._contents.slots.get(site, {}).values() if slot.start >= since]
-        return (*hours, *fine)
+        """All of a site on disk that began at `since` or later: whole hours, then the fine slots not yet rolled up.
+
+        Raises HistoryError.
+        """
+        try:
+            with self._layout_lock, self._reader_lock:
+                hours = tuple(rollup.read_hours(self._reader, site, since))
+                return (*hours, *rows.read_slots(self._reader, site, since))
+        except (sqlite3.Error, ValueError) as error:
+            raise HistoryError(f"cannot read the hours of {site} from {self._path}: {error}") from error
+
+    def baselines(self) -> Mapping[str, Learnt]:
+        """The baselines that were kept."""
+        with self._lock:
+            return dict(self._contents.baselines)
+
+    def put_baseline(self, site: str, learnt: Learnt) -> None:
+        """Keep the baseline of a site, so that a start need not learn it again."""
+        with self._lock:
+            self._pending.baselines[site] = learnt
 
     def verdicts(self, site: str, since: float) -> tuple[Verdict, ...]:
         """The recorded verdicts on a site from `since` on, oldest first: every change of band, and one an hour."""
-        with self._reader_lock:
-            return tuple(rows.read_verdicts(self._reader, site, since))
+        try:
+            with self._reader_lock:
+                return tuple(rows.read_verdicts(self._reader, site, since))
+        except sqlite3.Error as error:
+            raise HistoryError(f"cannot read the verdicts on {site} from {self._path}: {error}") from error
 
     def refusals(self, site: str, limit: int) -> tuple[Refusal, ...]:
         """The latest refusals of a site with their evidence, newest first, a few of each kind."""
-        with self._reader_lock:
-            return tuple(refusals.read(self._reader, site, limit))
+        try:
+            with self._reader_lock:
+                return tuple(refusals.read(self._reader, site, limit))
+        except sqlite3.Error as error:
+            raise HistoryError(f"cannot read the refusals of {site} from {self._path}: {error}") from error
 
     def committed(self) -> Committed:
         """Everything on disk that /metrics shows, at one moment."""
@@ -338,17 +366,15 @@ class History:
         with self._lock:
             return dict(self._contents.states)
 
+    def runs(self) -> Mapping[RunKey, StoredRun]:
+        """The latest run of every canary through each route that is on disk."""
+        with self._lock:
+            return dict(self._contents.runs)
+
     def sizes(self) -> Mapping[tuple[str, str, str], tuple[int, ...]]:
         """The sizes of the last pages served, by site, canary and route."""
         with self._lock:
             return {key: stored.sizes for key, stored in self._contents.runs.items()}
-
-    def _read_hours(self, site: str, since: float) -> tuple[Slot, ...]:
-        try:
-            with self._reader_lock:
-                return tuple(rollup.read_hours(self._reader, site, since))
-        except (sqlite3.Error, ValueError) as error:
-            raise HistoryError(f"cannot read the hours of {site} from {self._path}: {error}") from error
 
 
 def _moved(recorded: tuple[float, int | None], verdict: Verdict) -> bool:

@@ -17,6 +17,7 @@ from prometheus_client.registry import CollectorRegistry
 from crawlhealth import configfile, metrics
 from crawlhealth.baseline import learn
 from crawlhealth.canary import Engine
+from crawlhealth.canary.arrivals import Arrivals
 from crawlhealth.collector import Exposition, HealthCollector
 from crawlhealth.config import BaselineSettings, Config, ScoreSettings
 from crawlhealth.evaluate import SiteRecord, evaluate
@@ -112,6 +113,8 @@ class Service:
         self._engine = Engine(
             self.config, record=self.history.add_run, lag=self._lag, skipped=self._skipped, sizes=self.history.sizes()
         )
+        self._arrivals = Arrivals(self._engine, self.history, lambda: self.config)
+        self._awaited = _awaited(self.config, {}, time.time())
         self._reloading = threading.Lock()
         self._stopping = threading.Event()
         self._threads: list[threading.Thread] = []
@@ -144,6 +147,7 @@ class Service:
                     log.warning("%s has changed: that takes a restart", name)
             self.config = config
             self._engine.replace(config)
+            self._awaited = _awaited(config, self._awaited, time.time())
             self.telemetry.reloaded(time.time())
             log.info("configuration reloaded: %d sites, %d canaries", len(config.sites), len(config.canaries))
 
@@ -154,6 +158,7 @@ class Service:
             committed=self.history.committed(),
             verdicts=tuple(self._judge.verdicts.values()),
             now=time.time(),
+            awaited=self._awaited,
         )
 
     def registry(self) -> CollectorRegistry:
@@ -175,6 +180,7 @@ class Service:
             tokens=lambda: self.config.push.tokens,
             ready=self.ready,
             problem=self.problem,
+            take_canary=self._arrivals.take,
         )
 
     def ready(self) -> bool:
@@ -215,3 +221,9 @@ class Service:
         thread = threading.Thread(target=run, name=name, daemon=True)
         self._threads.append(thread)
         thread.start()
+
+
+def _awaited(config: Config, before: Mapping[tuple[str, str], float], now: float) -> Mapping[tuple[str, str], float]:
+    """Since when each pushed canary is awaited: it begins when the canary is first configured."""
+    keys = ((canary.site, canary.name) for canary in config.canaries if canary.fetch == "push")
+    return {key: before.get(key, now) for key in keys}

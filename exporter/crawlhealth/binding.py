@@ -109,7 +109,7 @@ class Binder:
         rest = [hint for hint in hints if hint is not type(None)]
         if set(rest) == {str, Secret}:
             return self._value(node, str if isinstance(node, Scalar) else Secret, steps)
-        if Secret in rest:  # alone, or the record that has it
+        if Secret in rest and len(rest) > 1:  # alone, or the record that has it
             record = next(hint for hint in rest if hint is not Secret)
             alone = not isinstance(node, Entries) or bool(node.entries.keys() & {"env", "file"})
             return self._value(node, Secret if alone else record, steps)

@@ -5,8 +5,8 @@ Sites, canaries, routes and values that are not in the configuration are left ou
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
 from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
@@ -28,12 +28,16 @@ LAG_FIRST = 0.001
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exposition:
-    """All that is shown at one moment: the configuration, what is on disk, the verdicts, and the time."""
+    """All that is shown at one moment: the configuration, what is on disk, the verdicts, and the time.
+
+    `awaited` says since when each pushed canary (site, name) could have arrived here.
+    """
 
     config: Config
     committed: Committed
     verdicts: tuple[Verdict, ...]
     now: float
+    awaited: Mapping[tuple[str, str], float] = field(default_factory=dict)
 
     def stored_runs(self) -> Iterator[tuple[Canary, StoredRun]]:
         """The latest run of every configured canary through each of its routes, where there is one."""
@@ -200,10 +204,25 @@ def _canaries(shown: _Families, exposition: Exposition) -> None:
     for series, value in committed.counter(metrics.TRANSITIONS).items():
         if series[0] in config.sites:
             shown.put(metrics.TRANSITIONS, series, value)
+    _late(shown, exposition)
     shown.put(metrics.SKIPPED, (), committed.counter(metrics.SKIPPED).get(()))
     lag = committed.timings.get((metrics.SCHEDULE_LAG.name, ()))
     if lag is not None:
         shown.histogram(metrics.SCHEDULE_LAG, (), lag.counts, lag.total, first=LAG_FIRST)
+
+
+def _late(shown: _Families, exposition: Exposition) -> None:
+    """Whether each pushed canary has arrived lately, by what is on disk; one that is new has its time to come."""
+    runs, now = exposition.committed.runs, exposition.now
+    for canary in exposition.config.canaries:
+        since = exposition.awaited.get((canary.site, canary.name))
+        if canary.fetch != "push" or since is None:
+            continue
+        for route in canary.routes:
+            labels = (canary.site, canary.name, route)
+            stored = runs.get(labels)
+            seen = since if stored is None else max(since, stored.run.at)
+            shown.put(metrics.CANARY_LATE, labels, float(now - seen > canary.late_after.total_seconds()))
 
 
 def _run(shown: _Families, canary: Canary, stored: StoredRun) -> None:

@@ -126,6 +126,9 @@ CANARY_DURATION = _gauge(
 TLS_NOT_AFTER = _gauge(
     "tls_not_after_timestamp_seconds", "End of the certificate's validity, also when past.", "site", "host"
 )
+CANARY_LATE = _gauge(
+    "canary_late", "1 while a pushed canary has not arrived within its time, 0 else.", "site", "canary", "route"
+)
 SCHEDULE_LAG = _histogram("canary_schedule_lag_seconds", "How late canary runs start, politeness waits aside.")
 SKIPPED = _counter("canary_skipped_total", "Canary runs skipped because the one before was still waiting or running.")
 
@@ -139,8 +142,6 @@ RELOAD_TIME = _gauge(
 HISTORY_FAILURES = _counter("history_write_failures_total", "Commits of the history that failed; they are tried again.")
 HISTORY_COMMIT = _gauge("history_last_commit_timestamp_seconds", "When the history was last committed.")
 HISTORY_SIZE = _gauge("history_size_bytes", "Size of the history on disk.")
-
-ALL: Final = tuple(value for value in tuple(globals().values()) if isinstance(value, MetricSpec))
 PUSH_BATCHES = _counter(
     "push_batches_total", "Pushes by what came of them: accepted, duplicate, rejected or busy.", "result"
 )
@@ -148,3 +149,5 @@ PUSH_ITEMS = _counter(
     "push_items_total", "Items of pushes by what came of them: accepted, duplicate or rejected.", "result"
 )
 PUSH_QUEUE = _gauge("push_queue_items", "Pushed items that are counted and not on disk yet.")
+
+ALL: Final = tuple(value for value in tuple(globals().values()) if isinstance(value, MetricSpec))

@@ -85,6 +85,14 @@ ALERTS = (
         description='The parser score of {{ $labels.site }} is {{ $value | printf "%.0f" }} of 100.',
     ),
     Alert(
+        name="CrawlCanaryLate",
+        expr='max by (site, canary, route) (crawlhealth_canary_late{job="$job"}) == 1',
+        for_=timedelta(minutes=5),
+        severity=Severity.WARNING,
+        summary="A canary that the crawler itself should send does not arrive: it is not being watched.",
+        description="Nothing of canary {{ $labels.canary }} of {{ $labels.site }} through {{ $labels.route }} arrives.",
+    ),
+    Alert(
         name="CrawlExporterDown",
         expr='up{job="$job"} == 0 or absent(up{job="$job"})',
         for_=timedelta(minutes=5),

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 
+from crawlhealth.canary.arrival import Arrival
 from crawlhealth.canary.extract import Extractor, TooComplex
 from crawlhealth.canary.fetch import Fetcher
 from crawlhealth.canary.runner import Runner, Sizes, SizesKey
@@ -54,6 +55,20 @@ class Engine:
         with self._recording:
             self._stopped = True
         self._extractor.close()
+
+    def take(self, canary: Canary, arrival: Arrival) -> CanaryRun | None:
+        """Judge and record what the user's own crawler got of a canary.
+
+        None when its site has left the configuration, or the engine has stopped.
+        """
+        run = self._runner.take(canary, arrival)
+        if run is None:
+            return None
+        with self._recording:
+            if self._stopped:
+                return None
+            self._record(run)
+        return run
 
     def replace(self, config: Config) -> None:
         """Follow a new configuration; runs under way end under the old one."""

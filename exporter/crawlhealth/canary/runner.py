@@ -12,8 +12,9 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
 from crawlhealth import classify
+from crawlhealth.canary.arrival import Arrival
 from crawlhealth.canary.extract import Extractor, TooComplex
-from crawlhealth.canary.fetch import Fetcher, FetchFailed
+from crawlhealth.canary.fetch import Fetched, Fetcher, FetchFailed
 from crawlhealth.canary.proof import found
 from crawlhealth.checks import agree
 from crawlhealth.config import Canary, Config, Route, Site
@@ -86,10 +87,20 @@ class Runner:
             runs = tuple(threads.map(lambda route: self._run_one(canary, site, route), ways))
         return agreed(canary, runs)
 
+    def take(self, canary: Canary, arrival: Arrival) -> CanaryRun | None:
+        """Judge what the user's own crawler got of a canary; None when its site has left the configuration."""
+        site = self._config.sites.get(canary.site)
+        if site is None:
+            return None
+        run = self._judged(canary, site, arrival.route, arrival.fetched, arrival.at)
+        return dataclasses.replace(run, seconds=arrival.seconds)
+
     def _run_one(self, canary: Canary, site: Site, route: Route) -> CanaryRun:
         now = self._clock()
-        fetched = self._fetcher.fetch(canary, route, now=now)
-        key = (site.name, canary.name, route.name)
+        return self._judged(canary, site, route.name, self._fetcher.fetch(canary, route, now=now), now)
+
+    def _judged(self, canary: Canary, site: Site, route: str, fetched: Fetched | FetchFailed, now: float) -> CanaryRun:
+        key = (site.name, canary.name, route)
         values: tuple[ValueResult, ...] = ()
         body = b"" if fetched.response is None else fetched.response.body
         if isinstance(fetched, FetchFailed):
@@ -102,7 +113,7 @@ class Runner:
         return CanaryRun(
             site=site.name,
             canary=canary.name,
-            route=route.name,
+            route=route,
             at=now,
             classification=classification,
             seconds=exchange.seconds,

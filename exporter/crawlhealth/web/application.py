@@ -20,6 +20,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from crawlhealth.collector import Exposition
 from crawlhealth.config import Secret
 from crawlhealth.configfile import ConfigError
+from crawlhealth.web.canaries import Take, canary_endpoint
 from crawlhealth.web.exposition import metrics_endpoint
 from crawlhealth.web.pages import landing_endpoint
 
@@ -47,6 +48,7 @@ class WebState:
     tokens: Callable[[], Iterable[Secret]]
     ready: Callable[[], bool]
     problem: Callable[[], str | None]
+    take_canary: Take
 
 
 def create(state: WebState) -> ASGIApp:
@@ -79,6 +81,9 @@ def create(state: WebState) -> ASGIApp:
             Route("/-/healthy", healthy, methods=["GET"]),
             Route("/-/ready", ready, methods=["GET"]),
             Route("/-/reload", reload, methods=["POST", "PUT"]),
+            Route(
+                "/api/v1/canaries/{site}/{canary}", canary_endpoint(state.take_canary, state.tokens), methods=["POST"]
+            ),
         ],
     )
     return _with_headers(application)

@@ -24,6 +24,8 @@ from crawlhealth.evaluate import SiteRecord, evaluate
 from crawlhealth.history import FILE_NAME, History, Learnt
 from crawlhealth.model import Baseline, Verdict
 from crawlhealth.telemetry import Telemetry
+from crawlhealth.traffic.intake import Intake
+from crawlhealth.traffic.norms import Norms
 from crawlhealth.web import WebState
 
 log = logging.getLogger(__name__)
@@ -115,19 +117,23 @@ class Service:
         )
         self._arrivals = Arrivals(self._engine, self.history, lambda: self.config)
         self._awaited = _awaited(self.config, {}, time.time())
+        self._norms = Norms()
+        self.intake = Intake(self.history, self._norms, config=lambda: self.config, clock=time.time)
+        self.telemetry.queued = lambda: self.intake.waiting
         self._reloading = threading.Lock()
         self._stopping = threading.Event()
         self._threads: list[threading.Thread] = []
 
     def start(self) -> None:
         """Begin the canaries and the loops; returns at once."""
-        self._loop("commit", lambda config: config.history.commit_every, self._commit)
+        self._loop("commit", lambda config: config.history.commit_every, self._commit, wait=self.history.wait)
         self._loop("evaluate", lambda config: config.score.evaluate_every, self._evaluate)
         self._engine.start()
 
     def stop(self) -> None:
         """End the canaries and the loops, and commit what is pending."""
         self._stopping.set()
+        self.history.wake()
         self._engine.stop()
         for thread in self._threads:
             thread.join()
@@ -178,6 +184,8 @@ class Service:
             exposition=self.exposition,
             reload=self.reload,
             tokens=lambda: self.config.push.tokens,
+            intake=self.intake,
+            max_waiting_bytes=lambda: self.config.push.max_waiting_bytes,
             ready=self.ready,
             problem=self.problem,
             take_canary=self._arrivals.take,
@@ -208,15 +216,25 @@ class Service:
         self._judge.judge(self.config, now)
         self.telemetry.evaluated(now)
 
-    def _loop(self, name: str, every: Callable[[Config], timedelta], step: Callable[[], None]) -> None:
+    def _loop(
+        self,
+        name: str,
+        every: Callable[[Config], timedelta],
+        step: Callable[[], None],
+        *,
+        wait: Callable[[float], object] | None = None,
+    ) -> None:
+        """Make a step again and again, `every` so often, or as soon as `wait` returns."""
+        pause = self._stopping.wait if wait is None else wait
+
         def run() -> None:
-            while True:
+            while not self._stopping.is_set():
                 try:
                     step()
                 except Exception:
                     log.exception("%s failed, will be tried again", name)
-                if self._stopping.wait(every(self.config).total_seconds()):
-                    return
+                if not self._stopping.is_set():
+                    pause(every(self.config).total_seconds())
 
         thread = threading.Thread(target=run, name=name, daemon=True)
         self._threads.append(thread)

@@ -108,6 +108,8 @@ class Slot:
     tally: Tally
 
 
+LARGEST = 2**63 - 1
+"""The largest sum that is stored."""
 _SUMS = tuple(name for name in Tally.__struct_fields__ if name != "latency")
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(Tally).decode
@@ -122,8 +124,19 @@ def merged(tallies: Iterable[Tally]) -> Tally:
 
 
 def pack(tally: Tally) -> bytes:
-    """A tally as bytes (MessagePack array, fields in the order of the class; later versions may append fields)."""
-    return _encode(tally)
+    """A tally as bytes (MessagePack array, fields in the order of the class; later versions may append fields).
+
+    Sums beyond 64 bits, which no honest report reaches, stay at the largest number that fits.
+    """
+    try:
+        return _encode(tally)
+    except OverflowError:
+        return _encode(_clamped(tally))
+
+
+def _clamped(tally: Tally) -> Tally:
+    values = {name: min(getattr(tally, name), LARGEST) for name in _SUMS}
+    return Tally(**values, latency={index: min(count, LARGEST) for index, count in tally.latency.items()})
 
 
 def unpack(data: bytes) -> Tally:

@@ -78,7 +78,7 @@ def read_windows(lines: Iterable[bytes], *, config: Config, now: float) -> Itera
         if not text:
             continue
         try:
-            yield _slot(text, config, now)
+            yield read_window(text, config=config, now=now)
         except ValueError as error:  # msgspec's errors are ValueErrors too
             yield Problem(line=number, reason=_shown(str(error)))
 
@@ -88,7 +88,11 @@ def _shown(reason: str) -> str:
     return "".join(character if character.isprintable() else "?" for character in reason[:MAX_REASON_CHARS])
 
 
-def _slot(line: bytes, config: Config, now: float) -> Slot:
+def read_window(line: bytes, *, config: Config, now: float, quantiles: bool = True) -> Slot:
+    """One window as a slot (see `read_windows`). Raises ValueError with what is wrong.
+
+    Without `quantiles`, latency must come as buckets.
+    """
     if len(line) > MAX_LINE_BYTES:
         raise ValueError(f"longer than {MAX_LINE_BYTES} bytes")
     window = _decode(line)
@@ -101,6 +105,8 @@ def _slot(line: bytes, config: Config, now: float) -> Slot:
         raise ValueError(f"requests is {window.requests}, fewer than the outcomes named together ({-ok} too few)")
     if window.extractions_ok + window.extractions_failed > window.requests:
         raise ValueError("more extractions than requests")
+    if not quantiles and window.latency_seconds is not None and window.latency_seconds.buckets is None:
+        raise ValueError("latency_seconds must have buckets: quantiles are for import only")
     histogram = _histogram(window.latency_seconds, ok) if window.latency_seconds is not None else {}
     return Slot(
         site=window.site,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import hmac
 import logging
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -18,11 +17,16 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from crawlhealth.collector import Exposition
-from crawlhealth.config import Secret
+from crawlhealth.config import PushToken, Secret
 from crawlhealth.configfile import ConfigError
+from crawlhealth.traffic.gathering import Gathering
+from crawlhealth.traffic.intake import Intake
+from crawlhealth.traffic.minutes import WindowGathering
+from crawlhealth.traffic.tokens import granted
 from crawlhealth.web.canaries import Take, canary_endpoint
 from crawlhealth.web.exposition import metrics_endpoint
 from crawlhealth.web.pages import landing_endpoint
+from crawlhealth.web.push import PushEndpoints
 
 log = logging.getLogger(__name__)
 
@@ -39,13 +43,15 @@ class WebState:
     """What the endpoints ask of the running exporter.
 
     `reload` raises ConfigError when the new configuration cannot be read. `tokens` are those that may post; none
-    means that posting needs no token. `problem` says what keeps the exporter from working, None while it works.
+    means that posting needs no token. `max_waiting_bytes` of pushes may be in memory at once. `problem` says what keeps the exporter from working, None while it works.
     """
 
     registry: CollectorRegistry
     exposition: Callable[[], Exposition]
     reload: Callable[[], None]
-    tokens: Callable[[], Iterable[Secret]]
+    tokens: Callable[[], Iterable[Secret | PushToken]]
+    intake: Intake
+    max_waiting_bytes: Callable[[], int]
     ready: Callable[[], bool]
     problem: Callable[[], str | None]
     take_canary: Take
@@ -53,6 +59,7 @@ class WebState:
 
 def create(state: WebState) -> ASGIApp:
     """The whole application."""
+    pushes = PushEndpoints(state.intake, tokens=state.tokens, max_waiting_bytes=state.max_waiting_bytes)
     reloading = asyncio.Lock()  # reloads that wait for their turn must not take the threads that scrapes need
 
     async def healthy(_: Request) -> Response:
@@ -78,6 +85,8 @@ def create(state: WebState) -> ASGIApp:
         routes=[
             Route("/", landing_endpoint(state.exposition), methods=["GET"]),
             Route("/metrics", metrics_endpoint(state.registry), methods=["GET"]),
+            Route("/api/v1/observations", pushes.endpoint(Gathering), methods=["POST"]),
+            Route("/api/v1/windows", pushes.endpoint(WindowGathering), methods=["POST"]),
             Route("/-/healthy", healthy, methods=["GET"]),
             Route("/-/ready", ready, methods=["GET"]),
             Route("/-/reload", reload, methods=["POST", "PUT"]),
@@ -89,15 +98,10 @@ def create(state: WebState) -> ASGIApp:
     return _with_headers(application)
 
 
-def authorised(request: Request, tokens: Iterable[Secret]) -> bool:
-    """Whether a request bears one of the tokens, compared in constant time; everything is when there are none."""
-    wanted = list(tokens)
-    if not wanted:
-        return True
-    scheme, _, given = request.headers.get("authorization", "").partition(" ")
-    offered = given.strip().encode() if scheme.lower() == "bearer" else b""
-    matches = [hmac.compare_digest(offered, token.reveal().encode()) for token in wanted]
-    return any(matches)
+def authorised(request: Request, tokens: Iterable[Secret | PushToken]) -> bool:
+    """Whether a request bears a token for everything; every request does when there are no tokens."""
+    grant = granted(request.headers.get("authorization", ""), tokens)
+    return grant is not None and grant.sites is None
 
 
 def _with_headers(application: ASGIApp) -> ASGIApp:

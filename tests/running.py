@@ -74,6 +74,10 @@ class Exporter:
         with plain_session() as session:
             return session.post(self.url + path, timeout=20, **kwargs)  # type: ignore[arg-type]
 
+    def delete(self, path: str, **kwargs: object) -> requests.Response:
+        with plain_session() as session:
+            return session.delete(self.url + path, timeout=20, **kwargs)  # type: ignore[arg-type]
+
     def samples(self) -> Samples:
         """Every sample on /metrics by its name and labels."""
         text = self.get("/metrics").text

@@ -26,7 +26,7 @@ from crawlhealth.model import Baseline, Verdict
 from crawlhealth.telemetry import Telemetry
 from crawlhealth.traffic.intake import Intake
 from crawlhealth.traffic.norms import Norms
-from crawlhealth.web import WebState
+from crawlhealth.web import PAGE_REFUSALS, PAGE_SPAN, SitePast, WebState
 
 log = logging.getLogger(__name__)
 
@@ -167,6 +167,15 @@ class Service:
             awaited=self._awaited,
         )
 
+    def past(self, site: str, now: float) -> SitePast:
+        """What the page of a site shows of its history. Raises HistoryError where that cannot be read."""
+        since = now - PAGE_SPAN
+        return SitePast(
+            verdicts=self.history.verdicts(site, since),
+            slots=self.history.hours(site, since),
+            refusals=self.history.refusals(site, PAGE_REFUSALS),
+        )
+
     def registry(self) -> CollectorRegistry:
         """A registry of everything that is exposed."""
         registry = CollectorRegistry(auto_describe=False)
@@ -182,6 +191,7 @@ class Service:
         return WebState(
             registry=self.registry(),
             exposition=self.exposition,
+            past=self.past,
             reload=self.reload,
             tokens=lambda: self.config.push.tokens,
             intake=self.intake,

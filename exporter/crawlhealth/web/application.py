@@ -25,13 +25,16 @@ from crawlhealth.traffic.minutes import WindowGathering
 from crawlhealth.traffic.tokens import granted
 from crawlhealth.web.canaries import Take, canary_endpoint
 from crawlhealth.web.exposition import metrics_endpoint
-from crawlhealth.web.pages import landing_endpoint
+from crawlhealth.web.pages import landing_endpoint, site_endpoint
 from crawlhealth.web.push import PushEndpoints
+from crawlhealth.web.siteview import SitePast
 
 log = logging.getLogger(__name__)
 
 _SECURITY_HEADERS = {
-    "content-security-policy": "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; frame-ancestors 'none'",
+    "content-security-policy": (
+        "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
+    ),
     "x-content-type-options": "nosniff",
     "referrer-policy": "no-referrer",
     "cache-control": "no-store",
@@ -42,12 +45,14 @@ _SECURITY_HEADERS = {
 class WebState:
     """What the endpoints ask of the running exporter.
 
-    `reload` raises ConfigError when the new configuration cannot be read. `tokens` are those that may post; none
-    means that posting needs no token. `max_waiting_bytes` of pushes may be in memory at once. `problem` says what keeps the exporter from working, None while it works.
+    `past` is what the history knows of a site at a time. `reload` raises ConfigError when the new configuration cannot
+    be read. `tokens` are those that may post; none means that posting needs no token. `max_waiting_bytes` of pushes
+    may be in memory at once. `problem` says what keeps the exporter from working, None while it works.
     """
 
     registry: CollectorRegistry
     exposition: Callable[[], Exposition]
+    past: Callable[[str, float], SitePast]
     reload: Callable[[], None]
     tokens: Callable[[], Iterable[Secret | PushToken]]
     intake: Intake
@@ -84,6 +89,7 @@ def create(state: WebState) -> ASGIApp:
     application = Starlette(
         routes=[
             Route("/", landing_endpoint(state.exposition), methods=["GET"]),
+            Route("/sites/{name}", site_endpoint(state.exposition, state.past), methods=["GET"]),
             Route("/metrics", metrics_endpoint(state.registry), methods=["GET"]),
             Route("/api/v1/observations", pushes.endpoint(Gathering), methods=["POST"]),
             Route("/api/v1/windows", pushes.endpoint(WindowGathering), methods=["POST"]),
@@ -95,7 +101,7 @@ def create(state: WebState) -> ASGIApp:
             ),
         ],
     )
-    return _with_headers(application)
+    return with_headers(application)
 
 
 def authorised(request: Request, tokens: Iterable[Secret | PushToken]) -> bool:
@@ -104,7 +110,8 @@ def authorised(request: Request, tokens: Iterable[Secret | PushToken]) -> bool:
     return grant is not None and grant.sites is None
 
 
-def _with_headers(application: ASGIApp) -> ASGIApp:
+def with_headers(application: ASGIApp) -> ASGIApp:
+    """The application with the headers that keep its pages from loading, running or framing anything."""
     async def wrapped(scope: Scope, receive: Receive, send: Send) -> None:
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable
-from dataclasses import dataclass
-from datetime import UTC, datetime
+import logging
+from collections.abc import Awaitable, Callable
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from starlette.concurrency import run_in_threadpool
@@ -13,136 +12,71 @@ from starlette.responses import HTMLResponse, Response
 
 from crawlhealth import __version__
 from crawlhealth.collector import Exposition
-from crawlhealth.model import Band, CanaryRun, Penalty, Signal, Unknown, Verdict
+from crawlhealth.history import HistoryError
+from crawlhealth.web import words
+from crawlhealth.web.overview import overview
+from crawlhealth.web.siteview import SitePast, view
 
-_ORDER = {Band.RESISTING: 0, Band.DEGRADING: 1, Band.UNKNOWN: 2, Band.NORMAL: 3}
+log = logging.getLogger(__name__)
 
-_UNKNOWN = {
-    Unknown.NOT_ENOUGH_REQUESTS: "not enough requests for a score",
-    Unknown.NO_BASELINE: "no normal of its own yet (import history, or wait for 24 busy hours)",
-}
+Endpoint = Callable[[Request], Awaitable[Response]]
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CanaryRow:
-    """One canary through one route as the page shows it; `notes` are failed checks and the reason."""
-
-    name: str
-    route: str
-    state: str
-    when: str
-    notes: tuple[str, ...]
+SECONDS_BETWEEN = 30
+"""How often a page loads itself again when a person asked for that."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SiteRow:
-    """One site as the page shows it."""
+def landing_endpoint(exposition: Callable[[], Exposition]) -> Endpoint:
+    """The endpoint of the landing page: all sites, those that need a person first."""
+    template = _environment().get_template("landing.html")
 
-    name: str
-    band: str
-    held: bool
-    score: str
-    parser_score: str
-    since: str
-    reasons: tuple[str, ...]
-    window: str
-    canaries: tuple[CanaryRow, ...]
+    def render(band: str, part: str, again: int) -> str:
+        shown = exposition()
+        return template.render(
+            page=overview(shown, band=band, part=part), now=words.moment(shown.now), again=again, version=__version__
+        )
 
-
-def landing_endpoint(exposition: Callable[[], Exposition]) -> Callable[[Request], Awaitable[Response]]:
-    """The endpoint of the landing page: all sites, worst first."""
-    environment = Environment(
-        loader=PackageLoader("crawlhealth.web"), autoescape=True, undefined=StrictUndefined, trim_blocks=True
-    )
-    template = environment.get_template("landing.html")
-
-    def render() -> str:
-        rows = site_rows(exposition())
-        return template.render(sites=rows, version=__version__)
-
-    async def landing(_: Request) -> Response:
-        return HTMLResponse(await run_in_threadpool(render))
+    async def landing(request: Request) -> Response:
+        asked = request.query_params
+        text = await run_in_threadpool(render, asked.get("band", ""), asked.get("q", "")[:200], _again(request))
+        return HTMLResponse(text)
 
     return landing
 
 
-def site_rows(exposition: Exposition) -> list[SiteRow]:
-    """The rows of the landing page, worst band and score first."""
-    verdicts = {verdict.site: verdict for verdict in exposition.verdicts}
-    runs: dict[str, list[CanaryRun]] = {}
-    for run in exposition.runs():
-        runs.setdefault(run.site, []).append(run)
+def site_endpoint(exposition: Callable[[], Exposition], past: Callable[[str, float], SitePast]) -> Endpoint:
+    """The endpoint of one site's page; `past` reads the history of a site up to a time."""
+    environment = _environment()
+    template, missing = environment.get_template("site.html"), environment.get_template("nosite.html")
 
-    def badness(site: str) -> tuple[int, int, str]:
-        verdict = verdicts.get(site)
-        if verdict is None:
-            return _ORDER[Band.UNKNOWN], 101, site
-        return _ORDER[verdict.band], 101 if verdict.score is None else verdict.score, site
+    def render(site: str, again: int) -> tuple[str, int]:
+        shown = exposition()
+        if site not in shown.config.sites:
+            return missing.render(site=site, again=0, version=__version__), 404
+        try:
+            known = past(site, shown.now)
+        except HistoryError as error:
+            log.error("the page of %s goes without its past: %s", site, error)
+            known = SitePast()
+        page = view(site, shown, known)
+        return template.render(page=page, now=words.moment(shown.now), again=again, version=__version__), 200
 
-    return [
-        _site_row(site, verdicts.get(site), runs.get(site, ()), exposition.now)
-        for site in sorted(exposition.config.sites, key=badness)
-    ]
+    async def page(request: Request) -> Response:
+        text, status = await run_in_threadpool(render, request.path_params["name"], _again(request))
+        return HTMLResponse(text, status_code=status)
+
+    return page
 
 
-def _site_row(site: str, verdict: Verdict | None, runs: Iterable[CanaryRun], now: float) -> SiteRow:
-    canaries = tuple(_canary_row(run, now) for run in sorted(runs, key=lambda run: (run.canary, run.route)))
-    if verdict is None:
-        return SiteRow(
-            name=site, band=Band.UNKNOWN, held=False, score="–", parser_score="–", since="", window="",
-            reasons=("not judged yet",), canaries=canaries,
-        )  # fmt: skip
-    reasons = tuple(explain(penalty) for penalty in verdict.reasons)
-    if verdict.unknown is not None:
-        reasons = (_UNKNOWN[verdict.unknown], *reasons)
-    window = verdict.window
-    return SiteRow(
-        name=site,
-        band=verdict.band,
-        held=verdict.state.held,
-        score="–" if verdict.score is None else str(verdict.score),
-        parser_score="–" if verdict.parser_score is None else str(verdict.parser_score),
-        since=_moment(verdict.state.since) if verdict.state.since else "",
-        reasons=reasons,
-        window="" if window is None else f"{window.requests} requests in {_span(window.seconds)}",
-        canaries=canaries,
+def _environment() -> Environment:
+    return Environment(
+        loader=PackageLoader("crawlhealth.web"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
     )
 
 
-def explain(penalty: Penalty) -> str:
-    """One reason in words: what, now against normal, and its points."""
-    if penalty.signal is Signal.LATENCY:
-        values = f"{penalty.now:.2f} s now, {penalty.baseline:.2f} s normally"
-    else:
-        values = f"{penalty.now:.1%} now, {penalty.baseline:.1%} normally"
-    return f"{penalty.signal.value.replace('_', ' ')}: {values} (−{penalty.points:.0f})"
-
-
-def _canary_row(run: CanaryRun, now: float) -> CanaryRow:
-    state = "ok" if run.success else "wrong value" if run.decoy_suspect else run.classification.outcome.value
-    if run.ok and not run.success and not run.decoy_suspect:
-        state = "value missing"
-    notes = [f"{value.name}: {failure.check} expected {failure.expected}, seen {failure.seen}"
-             for value in run.values if not value.ok for failure in value.failures]  # fmt: skip
-    if not run.ok:
-        evidence = run.classification.evidence
-        marker = f" ({evidence.marker} in {evidence.where})" if evidence.marker else ""
-        notes.insert(0, f"{run.classification.reason.value}{marker}")
-    return CanaryRow(
-        name=run.canary,
-        route=run.route,
-        state=state,
-        when=f"{_span(max(0.0, now - run.at))} ago",
-        notes=tuple(notes),
-    )
-
-
-def _moment(at: float) -> str:
-    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
-
-
-def _span(seconds: float) -> str:
-    for size, unit in ((86_400, "d"), (3_600, "h"), (60, "min")):
-        if seconds >= size:
-            return f"{seconds / size:.3g} {unit}"
-    return f"{seconds:.0f} s"
+def _again(request: Request) -> int:
+    """The seconds after which the page loads itself again; 0 for never."""
+    return SECONDS_BETWEEN if request.query_params.get("refresh") else 0

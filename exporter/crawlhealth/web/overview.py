@@ -1,0 +1,131 @@
+"""The landing page's rows: sites that need a person as cards, all others as lines, and how many of each band. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from crawlhealth.collector import Exposition
+from crawlhealth.model import Band, CanaryRun, Verdict
+from crawlhealth.web import words
+
+CARDS = 50
+LINES = 200
+"""At most so many sites are shown each; the rest is found by band and name."""
+
+_ORDER = (Band.RESISTING, Band.DEGRADING, Band.UNKNOWN, Band.NORMAL)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SiteRow:
+    """One site. `problems` are canaries that are not well, in words."""
+
+    name: str
+    band: str
+    score: str
+    parser_score: str
+    since: str
+    window: str
+    advice: str
+    headline: tuple[str, ...]
+    reasons: tuple[str, ...]
+    problems: tuple[str, ...]
+    canaries: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Overview:
+    """The landing page. `hidden` is how many sites matched and are not shown; `counts` are (band, number) of all."""
+
+    band: str
+    part: str
+    counts: tuple[tuple[str, int], ...]
+    cards: tuple[SiteRow, ...]
+    lines: tuple[SiteRow, ...]
+    hidden: int
+
+    @property
+    def total(self) -> int:
+        """How many sites are configured."""
+        return sum(number for _, number in self.counts)
+
+
+def overview(exposition: Exposition, *, band: str = "", part: str = "") -> Overview:
+    """The sites of a band (all for an unknown one) whose name contains `part`, worst first."""
+    verdicts = {verdict.site: verdict for verdict in exposition.verdicts}
+    bands = {site: verdicts[site].band if site in verdicts else Band.UNKNOWN for site in exposition.config.sites}
+    counts = tuple((each.value, sum(of is each for of in bands.values())) for each in _ORDER)
+    band = band if band in [each.value for each in _ORDER] else ""
+    runs: dict[str, list[CanaryRun]] = {}
+    for run in exposition.runs():
+        runs.setdefault(run.site, []).append(run)
+    failing = {site for site, of in runs.items() if not all(run.success for run in of)}
+
+    def badness(site: str) -> tuple[int, bool, int, str]:
+        verdict = verdicts.get(site)
+        score = 101 if verdict is None or verdict.score is None else verdict.score
+        return _ORDER.index(bands[site]), site not in failing, score, site
+
+    chosen = [site for site in bands if (not band or bands[site].value == band) and part.lower() in site.lower()]
+    chosen.sort(key=badness)
+    urgent = [site for site in chosen if bands[site] in (Band.RESISTING, Band.DEGRADING) or site in failing]
+    calm = [site for site in chosen if site not in set(urgent)]
+
+    def row(site: str) -> SiteRow:
+        return _row(site, verdicts.get(site), runs.get(site, []), exposition.now)
+
+    return Overview(
+        band=band,
+        part=part,
+        counts=counts,
+        cards=tuple(row(site) for site in urgent[:CARDS]),
+        lines=tuple(row(site) for site in calm[:LINES]),
+        hidden=max(0, len(urgent) - CARDS) + max(0, len(calm) - LINES),
+    )
+
+
+def _row(site: str, verdict: Verdict | None, runs: list[CanaryRun], now: float) -> SiteRow:
+    well = sum(run.success for run in runs)
+    canaries = f"{well} of {len(runs)} ok" if runs else "none"
+    problems = tuple(_problems(runs, now))
+    if verdict is None:
+        return SiteRow(
+            name=site, band=Band.UNKNOWN.value, score="–", parser_score="–", since="", window="", advice="",
+            headline=("Not judged yet.",), reasons=(), problems=problems, canaries=canaries,
+        )  # fmt: skip
+    window, since = verdict.window, verdict.state.since
+    return SiteRow(
+        name=site,
+        band=verdict.band.value,
+        score="–" if verdict.score is None else str(verdict.score),
+        parser_score="–" if verdict.parser_score is None else str(verdict.parser_score),
+        since=f"for {words.span(now - since)}" if since else "",
+        window="" if window is None else f"{window.requests:,.0f} requests in {words.span(window.seconds)}",
+        advice=_advice(verdict),
+        headline=words.headline(verdict),
+        reasons=tuple(words.explain(penalty) for penalty in verdict.reasons),
+        problems=problems,
+        canaries=canaries,
+    )
+
+
+def _advice(verdict: Verdict) -> str:
+    by = f" ({words.OVERRIDE[verdict.override.kind]})" if verdict.override is not None else ""
+    if verdict.advice.paused:
+        return f"paused{by}"
+    return f"concurrency {verdict.advice.concurrency_ratio:.0%} of the usual{by}"
+
+
+def _problems(runs: Iterable[CanaryRun], now: float) -> Iterable[str]:
+    for run in sorted(runs, key=lambda run: (run.canary, run.route)):
+        if run.success:
+            continue
+        said = f"canary {run.canary} through {run.route}, {words.ago(run.at, now)}: {words.state(run)}"
+        wrong = [
+            f"{value.name}: expected {failure.expected}, seen {failure.seen}"
+            for value in run.values
+            for failure in value.failures
+        ]
+        if not run.ok:
+            wrong.insert(0, run.classification.reason.value.replace("_", " "))
+        yield f"{said} ({'; '.join(wrong[:3])})" if wrong else said

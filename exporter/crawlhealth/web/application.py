@@ -25,8 +25,11 @@ from crawlhealth.traffic.minutes import WindowGathering
 from crawlhealth.traffic.tokens import granted
 from crawlhealth.web.canaries import Take, canary_endpoint
 from crawlhealth.web.exposition import metrics_endpoint
+from crawlhealth.web.overriding import override_endpoint
 from crawlhealth.web.pages import landing_endpoint, site_endpoint
 from crawlhealth.web.push import PushEndpoints
+from crawlhealth.web.sites import SitesState, site_routes
+from crawlhealth.web.watch import Watch
 from crawlhealth.web.siteview import SitePast
 
 log = logging.getLogger(__name__)
@@ -60,6 +63,8 @@ class WebState:
     ready: Callable[[], bool]
     problem: Callable[[], str | None]
     take_canary: Take
+    sites: SitesState
+    watch: Watch
 
 
 def create(state: WebState) -> ASGIApp:
@@ -93,6 +98,12 @@ def create(state: WebState) -> ASGIApp:
             Route("/metrics", metrics_endpoint(state.registry), methods=["GET"]),
             Route("/api/v1/observations", pushes.endpoint(Gathering), methods=["POST"]),
             Route("/api/v1/windows", pushes.endpoint(WindowGathering), methods=["POST"]),
+            *site_routes(state.sites, state.watch),
+            Route(
+                "/api/v1/sites/{name}/override",
+                override_endpoint(state.sites, state.tokens),
+                methods=["POST", "DELETE"],
+            ),
             Route("/-/healthy", healthy, methods=["GET"]),
             Route("/-/ready", ready, methods=["GET"]),
             Route("/-/reload", reload, methods=["POST", "PUT"]),

@@ -19,27 +19,46 @@ from crawlhealth.baseline import learn
 from crawlhealth.canary import Engine
 from crawlhealth.canary.arrivals import Arrivals
 from crawlhealth.collector import Exposition, HealthCollector
-from crawlhealth.config import BaselineSettings, Config, ScoreSettings
+from crawlhealth.conclude import Surroundings, conclude
+from crawlhealth.config import BaselineSettings, Config
+from crawlhealth.diagnose import uplink_works
 from crawlhealth.evaluate import SiteRecord, evaluate
-from crawlhealth.history import FILE_NAME, History, Learnt
-from crawlhealth.model import Baseline, Verdict
+from crawlhealth.history import FILE_NAME, Decisions, History, Learnt
+from crawlhealth.model import Band, Baseline, Override, Verdict
 from crawlhealth.telemetry import Telemetry
 from crawlhealth.traffic.intake import Intake
 from crawlhealth.traffic.norms import Norms
-from crawlhealth.web import PAGE_REFUSALS, PAGE_SPAN, SitePast, WebState
+from crawlhealth.web import PAGE_REFUSALS, PAGE_SPAN, SitePast, SitesState, Watch, WebState
 
 log = logging.getLogger(__name__)
 
 
+SAVE_NORMS_EVERY = timedelta(minutes=1)
+"""How often what was learnt of page sizes goes to disk."""
 LEARNING_SECONDS = 0.25
 """How long baselines are learnt in one evaluation; when all are to be learnt, the others wait for the next one."""
 
 
 class Judge:
-    """Computes the verdicts of all sites from the history. `verdicts` is replaced as a whole, never changed."""
+    """Computes the verdicts of all sites from the history. `verdicts` is replaced as a whole, never changed.
 
-    def __init__(self, history: History) -> None:
+    `decisions` has the overrides, `reference` says whether the reference page of our uplink answers, and `degrading`
+    is called with a site whose band begins to be that.
+    """
+
+    def __init__(
+        self,
+        history: History,
+        decisions: Decisions | None = None,
+        *,
+        reference: Callable[[], bool] = lambda: True,
+        degrading: Callable[[str], object] = lambda _site: None,
+    ) -> None:
         self._history = history
+        self._decisions = decisions
+        self._reference = reference
+        self._degrading = degrading
+        self.uplink_up = True
         self._baselines = dict(history.baselines())
         self._learn_until = 0.0
         self.behind = False
@@ -56,6 +75,7 @@ class Judge:
         self._learn_until = time.monotonic() + LEARNING_SECONDS
         verdicts = dict(self.verdicts)
         settings = config.score
+        around = self._surroundings(config, now)
         records = self._history.records(
             tuple(config.sites),
             now,
@@ -65,7 +85,7 @@ class Judge:
         for record in records:
             previous = self.verdicts.get(record.site)
             try:
-                verdicts[record.site] = self._judge_site(record, previous, settings, now)
+                verdicts[record.site] = self._judge_site(record, previous, config, around, now)
             except Exception:
                 log.exception("cannot judge site %s", record.site)
         self.verdicts = verdicts
@@ -86,14 +106,24 @@ class Judge:
             self._history.put_baseline(record.site, known)
         return known.baseline
 
+    def _surroundings(self, config: Config, now: float) -> Surroundings:
+        """What is known beyond a single site."""
+        runs = tuple(stored.run for stored in self._history.runs().values() if stored.run.site in config.sites)
+        self.uplink_up = self._reference() and uplink_works(runs, now=now, settings=config.uplink)
+        overrides = self._decisions.active(now) if self._decisions is not None else {}
+        return Surroundings(runs=runs, overrides=overrides, verdicts=self.verdicts, uplink_up=self.uplink_up)
+
     def _judge_site(
-        self, record: SiteRecord, previous: Verdict | None, settings: ScoreSettings, now: float
+        self, record: SiteRecord, previous: Verdict | None, config: Config, around: Surroundings, now: float
     ) -> Verdict:
-        site = record.site
+        site, settings = record.site, config.score
         verdict = evaluate(record, self._baseline(record, settings.baseline, now), previous, now, settings)
+        verdict = conclude(verdict, previous, around, config)
         if previous is not None and previous.band is not verdict.band:
             self._history.count(metrics.TRANSITIONS, (site, previous.band.value, verdict.band.value))
             log.info("site %s: %s -> %s (score %s)", site, previous.band, verdict.band, verdict.score)
+            if verdict.band is Band.DEGRADING and previous.band is not Band.RESISTING:
+                self._degrading(site)
         self._history.put_verdict(verdict)
         return verdict
 
@@ -111,13 +141,22 @@ class Service:
         self.telemetry = Telemetry()
         self.telemetry.reloaded(time.time())
         self.history = History.open(self.config.data_dir / FILE_NAME, self.config.history, now=time.time())
-        self._judge = Judge(self.history)
+        self._decisions = Decisions.open(self.config.data_dir / FILE_NAME, now=time.time())
+        self._judge = Judge(self.history, self._decisions)
+        self._judging = threading.Lock()
+        self._sites = SitesState(
+            names=lambda: self.config.sites,
+            verdicts=lambda: self._judge.verdicts,
+            put=self._put_override,
+            end=self._end_override,
+        )
+        self.watch = Watch(self._sites.tag)
         self._engine = Engine(
             self.config, record=self.history.add_run, lag=self._lag, skipped=self._skipped, sizes=self.history.sizes()
         )
         self._arrivals = Arrivals(self._engine, self.history, lambda: self.config)
         self._awaited = _awaited(self.config, {}, time.time())
-        self._norms = Norms()
+        self._norms = Norms(self._decisions.norms())
         self.intake = Intake(self.history, self._norms, config=lambda: self.config, clock=time.time)
         self.telemetry.queued = lambda: self.intake.waiting
         self._reloading = threading.Lock()
@@ -128,6 +167,7 @@ class Service:
         """Begin the canaries and the loops; returns at once."""
         self._loop("commit", lambda config: config.history.commit_every, self._commit, wait=self.history.wait)
         self._loop("evaluate", lambda config: config.score.evaluate_every, self._evaluate)
+        self._loop("learn", lambda _: SAVE_NORMS_EVERY, self._save_norms)
         self._engine.start()
 
     def stop(self) -> None:
@@ -138,6 +178,8 @@ class Service:
         for thread in self._threads:
             thread.join()
         self._commit()
+        self._save_norms()
+        self._decisions.close()
         self.history.close()
 
     def reload(self) -> None:
@@ -199,6 +241,8 @@ class Service:
             ready=self.ready,
             problem=self.problem,
             take_canary=self._arrivals.take,
+            sites=self._sites,
+            watch=self.watch,
         )
 
     def ready(self) -> bool:
@@ -222,9 +266,25 @@ class Service:
         self.history.commit(time.time())
 
     def _evaluate(self) -> None:
-        now = time.time()
-        self._judge.judge(self.config, now)
-        self.telemetry.evaluated(now)
+        with self._judging:
+            now = time.time()
+            self._judge.judge(self.config, now)
+            self.telemetry.evaluated(now)
+        self.watch.tell()
+
+    def _put_override(self, override: Override) -> None:
+        self._decisions.put(override)
+        log.info("site %s: %s until %s", override.site, override.kind, override.until)
+        self._evaluate()
+
+    def _end_override(self, site: str) -> bool:
+        ended = self._decisions.end(site, time.time())
+        self._evaluate()
+        return ended
+
+    def _save_norms(self) -> None:
+        self._norms.keep(self.config.sites)
+        self._decisions.put_norms(self._norms.changed())
 
     def _loop(
         self,

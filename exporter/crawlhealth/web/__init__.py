@@ -2,6 +2,19 @@
 
 from crawlhealth.web.application import WebState, create
 from crawlhealth.web.server import bind, run, url_of
+from crawlhealth.web.sites import SitesState
 from crawlhealth.web.siteview import PAGE_REFUSALS, PAGE_SPAN, SitePast
+from crawlhealth.web.watch import Watch
 
-__all__ = ["PAGE_REFUSALS", "PAGE_SPAN", "SitePast", "WebState", "bind", "create", "run", "url_of"]
+__all__ = [
+    "PAGE_REFUSALS",
+    "PAGE_SPAN",
+    "SitePast",
+    "SitesState",
+    "Watch",
+    "WebState",
+    "bind",
+    "create",
+    "run",
+    "url_of",
+]

@@ -29,8 +29,8 @@ from crawlhealth.web.overriding import override_endpoint
 from crawlhealth.web.pages import landing_endpoint, site_endpoint
 from crawlhealth.web.push import PushEndpoints
 from crawlhealth.web.sites import SitesState, site_routes
-from crawlhealth.web.watch import Watch
 from crawlhealth.web.siteview import SitePast
+from crawlhealth.web.watch import Watch
 
 log = logging.getLogger(__name__)
 
@@ -123,6 +123,7 @@ def authorised(request: Request, tokens: Iterable[Secret | PushToken]) -> bool:
 
 def with_headers(application: ASGIApp) -> ASGIApp:
     """The application with the headers that keep its pages from loading, running or framing anything."""
+
     async def wrapped(scope: Scope, receive: Receive, send: Send) -> None:
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":

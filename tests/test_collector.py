@@ -13,7 +13,23 @@ from crawlhealth.checks import Selector, ValueSpec
 from crawlhealth.collector import Exposition, HealthCollector
 from crawlhealth.config import Canary, Config, HistorySettings, Route, Site
 from crawlhealth.history import Committed, History, StoredRun, Timings
-from crawlhealth.model import Band, BandState, Baseline, Penalty, Phase, Rates, Signal, ValueResult, Verdict, Window
+from crawlhealth.model import (
+    Advice,
+    Band,
+    BandState,
+    Baseline,
+    Cost,
+    Diagnosis,
+    Override,
+    OverrideKind,
+    Penalty,
+    Phase,
+    Rates,
+    Signal,
+    ValueResult,
+    Verdict,
+    Window,
+)
 from crawlhealth.outcome import Outcome, Reason, Source
 from samples import DAY, NOW, observation, run
 
@@ -125,6 +141,38 @@ def test_a_verdict_as_gauges() -> None:
         "error_ratio": {'route="direct",site="books" 0.01'},
     }  # fmt: skip
     assert {name: series(text, name) for name in expected} == expected
+
+
+def test_what_follows_from_a_verdict_as_gauges() -> None:
+    cost = Cost(requests=1.5, retries=0.25, bytes=900.0, credits=0.5)
+    assert VERDICT.window is not None
+    concluded = replace(
+        VERDICT,
+        diagnosis=Diagnosis.SITE,
+        advice=Advice(concurrency_ratio=0.3, revisit_multiplier=2.4, cost_multiplier=1.48),
+        override=Override(site="books", kind=OverrideKind.LIMIT, at=NOW, until=NOW + 60, concurrency=0.3),
+        maintenance=True,
+        window=replace(VERDICT.window, cost=cost),
+    )
+    text = exposed(verdicts=(concluded,))
+    expected = {
+        "diagnosis": {'diagnosis="site",site="books" 1.0'},
+        "advice_concurrency_ratio": {'site="books" 0.3'},
+        "advice_revisit_multiplier": {'site="books" 2.4'},
+        "advice_cost_multiplier": {'site="books" 1.48'},
+        "advice_paused": {'site="books" 0.0'},
+        "override_until_timestamp_seconds": {'kind="limit",site="books" 1.79604006e+09'},
+        "maintenance": {'site="books" 1.0'},
+        "requests_per_record": {'site="books" 1.5'},
+        "retries_per_record": {'site="books" 0.25'},
+        "bytes_per_record": {'site="books" 900.0'},
+        "credits_per_record": {'site="books" 0.5'},
+        "requests_per_record_baseline": set(),
+    }
+    assert {name: series(text, name) for name in expected} == expected
+    quiet = exposed(verdicts=(VERDICT,))
+    for name in ("override_until_timestamp_seconds", "maintenance", "requests_per_record"):
+        assert series(quiet, name) == set(), name
 
 
 def test_an_unknown_score_is_absent_and_its_band_is_said() -> None:

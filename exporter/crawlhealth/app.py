@@ -269,7 +269,7 @@ class Service:
         with self._judging:
             now = time.time()
             self._judge.judge(self.config, now)
-            self.telemetry.evaluated(now)
+            self.telemetry.evaluated(now, uplink_up=self._judge.uplink_up)
         self.watch.tell()
 
     def _put_override(self, override: Override) -> None:

@@ -22,6 +22,16 @@ from crawlhealth.outcome import Outcome, Source
 from crawlhealth.tally import Tally, merged
 
 _RATIOS = (Signal.HARD_BLOCK, Signal.CHALLENGE, Signal.SOFT_BLOCK, Signal.REFUSED, Signal.EXTRACTION)
+_COSTS = (
+    (metrics.REQUESTS_PER_RECORD, metrics.RETRIES_PER_RECORD, metrics.BYTES_PER_RECORD, metrics.CREDITS_PER_RECORD),
+    (
+        metrics.REQUESTS_PER_RECORD_BASELINE,
+        metrics.RETRIES_PER_RECORD_BASELINE,
+        metrics.BYTES_PER_RECORD_BASELINE,
+        metrics.CREDITS_PER_RECORD_BASELINE,
+    ),
+)
+"""What a valid record costs now, and normally."""
 LAG_FIRST = 0.001
 """The first published bound of the schedule lag, in seconds."""
 
@@ -71,6 +81,7 @@ class HealthCollector(Collector):
         for verdict in exposition.verdicts:
             if verdict.site in exposition.config.sites:
                 _verdict(shown, verdict, exposition)
+                _conclusions(shown, verdict)
         _canaries(shown, exposition)
         _history(shown, exposition.committed)
         return shown.all()
@@ -183,6 +194,25 @@ def _verdict(shown: _Families, verdict: Verdict, exposition: Exposition) -> None
         for route, ratio in ratios.items():
             if route in exposition.config.routes:
                 shown.put(spec, (*site, route), ratio)
+
+
+def _conclusions(shown: _Families, verdict: Verdict) -> None:
+    """Gauges of what follows from one verdict."""
+    site, advice, override = (verdict.site,), verdict.advice, verdict.override
+    shown.put(metrics.DIAGNOSIS, (*site, verdict.diagnosis.value), 1.0)
+    shown.put(metrics.ADVICE_CONCURRENCY, site, advice.concurrency_ratio)
+    shown.put(metrics.ADVICE_REVISIT, site, advice.revisit_multiplier)
+    shown.put(metrics.ADVICE_COST, site, advice.cost_multiplier)
+    shown.put(metrics.ADVICE_PAUSED, site, float(advice.paused))
+    if override is not None:
+        shown.put(metrics.OVERRIDE_UNTIL, (*site, override.kind.value), override.until)
+    shown.put(metrics.MAINTENANCE, site, 1.0 if verdict.maintenance else None)
+    window, baseline = verdict.window, verdict.baseline
+    costs = (window.cost if window is not None else None, baseline.cost if baseline is not None else None)
+    for specs, cost in zip(_COSTS, costs, strict=True):
+        if cost is not None:
+            for spec, value in zip(specs, (cost.requests, cost.retries, cost.bytes, cost.credits), strict=True):
+                shown.put(spec, site, value)
 
 
 def _canaries(shown: _Families, exposition: Exposition) -> None:

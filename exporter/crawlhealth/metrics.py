@@ -96,6 +96,25 @@ ROUTE_REFUSED = _gauge(
     "route_refused_ratio", "Share of requests refused in the present window, by route.", "site", "route"
 )
 
+# What follows from it
+DIAGNOSIS = _gauge("diagnosis", "1 for where the site's fault lies; none when there is none.", "site", "diagnosis")
+ADVICE_CONCURRENCY = _gauge("advice_concurrency_ratio", "Share of its usual concurrency a crawler should use.", "site")
+ADVICE_REVISIT = _gauge("advice_revisit_multiplier", "Factor on the intervals between visits.", "site")
+ADVICE_COST = _gauge("advice_cost_multiplier", "What a served page costs against normal.", "site")
+ADVICE_PAUSED = _gauge("advice_paused", "1 while only canaries should go on.", "site")
+OVERRIDE_UNTIL = _gauge(
+    "override_until_timestamp_seconds", "When a person's decision ends; absent without one.", "site", "kind"
+)
+MAINTENANCE = _gauge("maintenance", "1 during a planned stop of the site, else absent.", "site")
+REQUESTS_PER_RECORD = _gauge("requests_per_record", "Requests of traffic for one valid record.", "site")
+REQUESTS_PER_RECORD_BASELINE = _gauge("requests_per_record_baseline", "The same in the site's own normal.", "site")
+RETRIES_PER_RECORD = _gauge("retries_per_record", "Retries for one valid record.", "site")
+RETRIES_PER_RECORD_BASELINE = _gauge("retries_per_record_baseline", "The same in the site's own normal.", "site")
+BYTES_PER_RECORD = _gauge("bytes_per_record", "Bytes for one valid record.", "site")
+BYTES_PER_RECORD_BASELINE = _gauge("bytes_per_record_baseline", "The same in the site's own normal.", "site")
+CREDITS_PER_RECORD = _gauge("credits_per_record", "Paid credits for one valid record.", "site")
+CREDITS_PER_RECORD_BASELINE = _gauge("credits_per_record_baseline", "The same in the site's own normal.", "site")
+
 # Canaries
 CANARY_SUCCESS = _gauge(
     "canary_success", "1 if the last run was served and every value was right.", "site", "canary", "route"
@@ -134,6 +153,7 @@ SKIPPED = _counter("canary_skipped_total", "Canary runs skipped because the one 
 
 # The exporter itself
 BUILD = MetricSpec("crawlhealth_build_info", "info", "Version of the exporter.", ("version", "python"))
+UPLINK = _gauge("uplink_up", "0 while our own connection is down, so that no site is to blame.")
 EVALUATION = _gauge("evaluation_timestamp_seconds", "When the verdicts were last computed.")
 RELOAD_SUCCESSFUL = _gauge("config_last_reload_successful", "1 if the last attempt to read the configuration worked.")
 RELOAD_TIME = _gauge(

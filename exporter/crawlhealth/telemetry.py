@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
@@ -18,6 +18,7 @@ class Telemetry(Collector):
         self.reload_successful = True
         self.reloaded_at: float | None = None
         self.evaluated_at: float | None = None
+        self.uplink_up = True
         self.queued: Callable[[], int] | None = None
         """How many pushed items wait for the disk, asked at each scrape."""
 
@@ -30,9 +31,10 @@ class Telemetry(Collector):
         """Record that the configuration could not be read, and that the old one works on."""
         self.reload_successful = False
 
-    def evaluated(self, now: float) -> None:
-        """Record that every verdict was computed."""
+    def evaluated(self, now: float, *, uplink_up: bool = True) -> None:
+        """Record that every verdict was computed, and whether our own uplink was up."""
         self.evaluated_at = now
+        self.uplink_up = uplink_up
 
     def collect(self) -> Iterable[Metric]:
         """The gauges, and the build information."""
@@ -42,6 +44,9 @@ class Telemetry(Collector):
         successful = metrics.RELOAD_SUCCESSFUL.gauge()
         successful.add_metric([], float(self.reload_successful))
         yield successful
+        uplink = metrics.UPLINK.gauge()
+        uplink.add_metric([], float(self.uplink_up))
+        yield uplink
         if self.queued is not None:
             queue = metrics.PUSH_QUEUE.gauge()
             queue.add_metric([], self.queued())

@@ -1,4 +1,4 @@
-"""The command line: `crawlhealth serve`, `check`, `probe`, `import`, `demo`, `bundle`."""
+"""The command line: `crawlhealth serve`, `check`, `probe`, `import`, `pause`, `demo`, `bundle` and more."""
 
 from __future__ import annotations
 
@@ -7,27 +7,26 @@ import logging
 import os
 import signal
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import IO
 
 import click
 
-from crawlhealth import __version__, configfile, web
+from crawlhealth import __version__, configfile, deciding, web
 from crawlhealth import bundle as rendering
 from crawlhealth import demo as showing
 from crawlhealth import probe as probing
 from crawlhealth.app import Service
-from crawlhealth.config import Config
 from crawlhealth.history import HistoryError
+from crawlhealth.options import CONFIG, load
 from crawlhealth.traffic import importing
 
-CONFIG = click.option(
-    "--config",
-    "path",
+WEB = click.option(
+    "--web.config.file",
+    "web_path",
     type=click.Path(path_type=Path),
-    default=Path("crawlhealth.yml"),
-    show_default=True,
-    help="The configuration file.",
+    help="TLS, client certificates and passwords, in the format of Prometheus' own exporters.",
 )
 
 
@@ -39,15 +38,18 @@ def main() -> None:
 
 @main.command(epilog="Example: crawlhealth serve --config canaries/crawlhealth.yml")
 @CONFIG
-def serve(path: Path) -> None:
+@WEB
+def serve(path: Path, web_path: Path | None) -> None:
     """Run the exporter: canaries, history, score, /metrics.
 
-    SIGHUP or POST /-/reload reads the configuration again; a broken one leaves the old one running.
+    SIGHUP or POST /-/reload reads the configuration again, the web configuration and its certificates too; a broken
+    one leaves the old one running.
     """
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     try:
-        config = _load(path)
+        config = load(path)
+        guard = _guard(web_path)
         listener = web.bind(config.listen)
     except OSError as error:
         raise click.ClickException(f"cannot listen on {config.listen}: {error.strerror or error}") from error
@@ -56,18 +58,22 @@ def serve(path: Path) -> None:
     except HistoryError as error:
         raise click.ClickException(str(error)) from error
     service.start()
-    logging.getLogger("crawlhealth").info("listening on %s", web.url_of(listener))
+    logging.getLogger("crawlhealth").info("listening on %s", web.url_of(listener, tls=guard.context is not None))
+    state = replace(service.web_state(), reload=lambda: _reload(service, guard))
+    application = web.Gate(web.create(state), lambda: guard.settings, state.tokens)
     try:
-        web.run(web.create(service.web_state()), listener, on_hangup=lambda: _hangup(service))
+        web.run(application, listener, on_hangup=lambda: _hangup(service, guard), guard=guard)
     finally:
         service.stop()
 
 
 @main.command(epilog="Example: crawlhealth check --config canaries/crawlhealth.yml")
 @CONFIG
-def check(path: Path) -> None:
+@WEB
+def check(path: Path, web_path: Path | None) -> None:
     """Read the configuration and name every problem in it, with its place and its remedy."""
-    config = _load(path)
+    config = load(path)
+    _guard(web_path)
     click.echo(f"{path}: {len(config.sites)} sites, {len(config.canaries)} canaries, {len(config.routes)} routes: good")
 
 
@@ -81,12 +87,14 @@ def probe(target: str, path: Path, route: str | None, as_json: bool) -> None:
 
     Only what is configured can be probed. Exits 1 when a run was refused, failed or had a wrong value.
     """
-    config = _load(path)
+    config = load(path)
     try:
         chosen = probing.choose(config, target, route)
+        results = [result for canary in chosen for result in probing.probe(config, canary)]
     except LookupError as error:
         raise click.UsageError(str(error.args[0])) from error
-    results = [result for canary in chosen for result in probing.probe(config, canary)]
+    except HistoryError as error:
+        raise click.ClickException(str(error)) from error
     if as_json:
         click.echo(json.dumps([probing.as_json(result) for result in results], indent=2, ensure_ascii=False))
     else:
@@ -103,7 +111,7 @@ def import_(files: tuple[IO[bytes], ...], path: Path) -> None:
     FILE is JSON lines, one window each ("-" reads standard input). May be repeated, and run while `serve` runs: rows
     are replaced by site, route, source and start. No counter on /metrics moves. Exits 1 when a line was not taken.
     """
-    config = _load(path)
+    config = load(path)
     failed = False
     for file in files:
         try:
@@ -150,19 +158,35 @@ def bundle(out: Path, only_check: bool, job: str, time_scale: float) -> None:
     sys.exit(1 if differences else 0)
 
 
-def _hangup(service: Service) -> None:
-    try:
-        service.reload()
-    except configfile.ConfigError as error:
-        logging.getLogger("crawlhealth").error("the old configuration keeps running:\n%s", error)
+main.add_command(deciding.pause)
+main.add_command(deciding.resume)
+main.add_command(deciding.limit)
 
 
-def _load(path: Path) -> Config:
+def _guard(path: Path | None) -> web.Guard:
     try:
-        return configfile.load(path, environ=os.environ)
+        return web.Guard(path, environ=os.environ)
     except configfile.ConfigError as error:
         click.echo(error.render(), err=True)
         sys.exit(1)
+
+
+def _reload(service: Service, guard: web.Guard) -> None:
+    """Both configurations or neither. Raises ConfigError."""
+    try:
+        fresh = guard.read()
+    except configfile.ConfigError:
+        service.telemetry.reload_failed()
+        raise
+    service.reload()
+    guard.use(fresh)
+
+
+def _hangup(service: Service, guard: web.Guard) -> None:
+    try:
+        _reload(service, guard)
+    except configfile.ConfigError as error:
+        logging.getLogger("crawlhealth").error("the old configuration keeps running:\n%s", error)
 
 
 if __name__ == "__main__":

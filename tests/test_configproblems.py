@@ -332,6 +332,10 @@ def test_problems_of_canaries(folder: Folder, canaries: str, said: list[str]) ->
         pytest.param("{css: p, same_on: []}", "26: {}.same_on: compares routes with one another", id="no route"),
         pytest.param("{css: p, same_on: [direct, uss]}", "35: {}.same_on[1]: 'uss' is not a route of this canary: "
                      "did you mean us?, or add it to routes", id="a route that is not the canary's"),
+        pytest.param("{css: p, unchanged: yes}", "28: {}.unchanged: cannot be read: write true, {within", id="unchanged"),
+        pytest.param("{css: p, unchanged: {within_percent: 100}}", "28: {}.unchanged: within_percent is from 0", id="all"),
+        pytest.param("{css: p, unchanged: {since: 2026-12-01}}", "28: {}.unchanged: since is not a time", id="no zone"),
+        pytest.param("{css: 'p::text', unchanged: true}", "36: {}.unchanged: looks at elements: leave ::text", id="a text"),
         pytest.param("p::text", '8: {}: needs a selector: write', id="a bare selector"),
     ],
 )  # fmt: skip

@@ -152,13 +152,18 @@ class Service:
         )
         self.watch = Watch(self._sites.tag)
         self._engine = Engine(
-            self.config, record=self.history.add_run, lag=self._lag, skipped=self._skipped, sizes=self.history.sizes()
+            self.config,
+            record=self.history.add_run,
+            lag=self._lag,
+            skipped=self._skipped,
+            sizes=self.history.sizes(),
+            structures={key: stored.structures for key, stored in self.history.committed().runs.items()},
         )
-        self._arrivals = Arrivals(self._engine, self.history, lambda: self.config)
-        self._awaited = _awaited(self.config, {}, time.time())
         self._norms = Norms(self._decisions.norms())
         self.intake = Intake(self.history, self._norms, config=lambda: self.config, clock=time.time)
         self.telemetry.queued = lambda: self.intake.waiting
+        self._arrivals = Arrivals(self._engine, self.history, lambda: self.config)
+        self._awaited = _awaited(self.config, {}, time.time())
         self._reloading = threading.Lock()
         self._stopping = threading.Event()
         self._threads: list[threading.Thread] = []

@@ -12,6 +12,7 @@ from typing import Final, Literal
 from crawlhealth.model import CheckFailure, ValueResult
 from crawlhealth.numbers import is_only_number, number
 from crawlhealth.selectors import Selector, compiled_pattern, pattern_problem, selector_problem
+from crawlhealth.tolerance import tolerance
 
 __all__ = [
     "CHECKS",
@@ -63,13 +64,14 @@ class Seen:
 
     `text` is the first match that is not blank (else the first), white space collapsed; None if nothing matched.
     `count` is how many matched. `element` says that the match is an element and not a text or an attribute: it may
-    be present without any text.
+    be present without any text. `structure` is the sketch of what it is built like, None unless asked for.
     """
 
     text: str | None
     number: float | None
     count: int
     element: bool = False
+    structure: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,6 +127,7 @@ def judge(spec: ValueSpec, seen: Seen) -> ValueResult:
         number=seen.number,
         count=seen.count,
         failures=tuple(failures),
+        structure=seen.structure,
     )
 
 
@@ -259,6 +262,14 @@ def _count_problem(argument: object) -> str | None:
     return problem
 
 
+def _unchanged_problem(argument: object) -> str | None:
+    try:
+        tolerance(argument)
+    except ValueError as error:
+        return str(error)
+    return None
+
+
 def _equals(seen: Seen, argument: object) -> tuple[str, str] | None:
     return None if seen.text == " ".join(str(argument).split()) else (repr(argument), _show(seen))
 
@@ -310,6 +321,11 @@ def _absent(seen: Seen, _argument: object) -> tuple[str, str] | None:
     return ("nothing", _show(seen)) if there else None
 
 
+def _unchanged(seen: Seen, _argument: object) -> tuple[str, str] | None:
+    """Only that there is a structure; it is held against the first one where that is known."""
+    return ("an element with a structure", _show(seen)) if seen.structure is None else None
+
+
 CHECKS: Final[Mapping[str, CheckKind]] = MappingProxyType(
     {
         "equals": CheckKind(problem=_text_problem, misfit=_equals),
@@ -319,6 +335,7 @@ CHECKS: Final[Mapping[str, CheckKind]] = MappingProxyType(
         "count": CheckKind(problem=_count_problem, misfit=_count),
         "present": CheckKind(problem=_true_problem, misfit=_present),
         "absent": CheckKind(problem=_true_problem, misfit=_absent),
+        "unchanged": CheckKind(problem=_unchanged_problem, misfit=_unchanged),
     }
 )
 """Every check that may be written on a value."""

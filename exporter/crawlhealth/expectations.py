@@ -34,6 +34,7 @@ class _Value:
     count: object = None
     present: object = None
     absent: object = None
+    unchanged: object = None
 
 
 def read_expectations(binder: Binder, canary: Node, routes: tuple[str, ...], steps: Steps) -> tuple[ValueSpec, ...]:
@@ -104,6 +105,8 @@ def _checks(document: Document, value: _Value, node: Entries, steps: Steps) -> t
         problem = CHECKS[check.name].problem(check.argument)
         if problem is not None:
             document.report((*steps, check.name), problem)
+    if "unchanged" in node.entries and value.css is not None and "::" in value.css:
+        document.report((*steps, "unchanged"), "looks at elements: leave ::text or ::attr() out of the selector")
     if len(checks) > 1 and "absent" in node.entries:
         document.report((*steps, "absent"), "no other check can hold on a value that is absent: keep one")
     return checks

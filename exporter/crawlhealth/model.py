@@ -145,10 +145,19 @@ class CheckFailure:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Structure:
+    """What a part of a page was built like (see `crawlhealth.sketch`), and when."""
+
+    sketch: str
+    at: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ValueResult:
     """One expected value of a page: found or missing, and whether every check on it held.
 
-    `seen` is the text found (shortened), `number` what it means as a number, `count` how many elements matched.
+    `seen` is the text found (shortened), `number` what it means as a number, `count` how many elements matched. Of a
+    value that must be `unchanged`, `structure` is the sketch of what was found, `reference` what it was first.
     """
 
     name: str
@@ -159,6 +168,13 @@ class ValueResult:
     number: float | None = None
     count: int = 0
     failures: tuple[CheckFailure, ...] = ()
+    structure: str | None = None
+    reference: Structure | None = None
+
+    @property
+    def wrong(self) -> bool:
+        """Whether it was found and is not what it should be. Another structure alone is a redesign, no wrong value."""
+        return not self.ok and not self.missing and any(failure.check != "unchanged" for failure in self.failures)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -197,7 +213,7 @@ class CanaryRun:
     @property
     def decoy_suspect(self) -> bool:
         """Whether the page was served as content and yet a value that was found is wrong."""
-        return self.ok and any(not value.ok and not value.missing for value in self.values)
+        return self.ok and any(value.wrong for value in self.values)
 
     @property
     def extracted(self) -> bool | None:

@@ -18,8 +18,10 @@ from crawlhealth.checks import Check, ValueSpec
 from crawlhealth.collector import Exposition, HealthCollector
 from crawlhealth.config import Canary, Config
 from crawlhealth.history import FILE_NAME, History
-from crawlhealth.model import CanaryRun, ValueResult
+from crawlhealth.history.reading import stored_runs
+from crawlhealth.model import CanaryRun, Structure, ValueResult
 from crawlhealth.outcome import Source
+from crawlhealth.sketch import likeness, short
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,8 +53,15 @@ def choose(config: Config, target: str, route: str | None) -> list[Canary]:
 
 
 def probe(config: Config, canary: Canary) -> Iterator[Explained]:
-    """Fetch a canary once over each of its routes. Nothing is scheduled or kept."""
-    with Engine.once(config) as runner:
+    """Fetch a canary once over each of its routes. Nothing is scheduled or kept.
+
+    What a running exporter knows of the page's size and structure is taken from its history. Raises HistoryError where
+    there is one that cannot be read.
+    """
+    known = stored_runs(config.data_dir / FILE_NAME)
+    sizes = {key: stored.sizes for key, stored in known.items()}
+    structures = {key: stored.structures for key, stored in known.items()}
+    with Engine.once(config, sizes=sizes, structures=structures) as runner:
         for run in runner.run(canary, canary.routes):
             yield Explained(canary=canary, run=run, samples=tuple(_samples(config, run)))
 
@@ -141,6 +150,8 @@ def _value_lines(spec: ValueSpec, value: ValueResult) -> Iterator[str]:
     seen = "(nothing found)" if value.seen is None else repr(value.seen)
     number = "" if value.number is None else f", number {value.number:g}"
     yield f"  value       {value.name}: {seen}{number}, {value.count} matches of {where}"
+    if value.structure is not None:
+        yield f"    structure {short(value.structure)}, {_likeness(value.structure, value.reference)}"
     failed = {failure.check: failure for failure in value.failures}
     for check in spec.checks:
         failure = failed.pop(check.name, None)
@@ -150,6 +161,15 @@ def _value_lines(spec: ValueSpec, value: ValueResult) -> Iterator[str]:
             yield f"    WRONG     expected {failure.expected}, seen {failure.seen}"
     for failure in failed.values():
         yield f"    WRONG     expected {failure.expected}, seen {failure.seen}"
+
+
+def _likeness(structure: str, reference: Structure | None) -> str:
+    if reference is None:
+        return "nothing to compare it with yet"
+    if reference.sketch == structure:
+        return "as it was first"
+    moment = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(reference.at))
+    return f"{likeness(structure, reference.sketch):.0%} of {short(reference.sketch)}, which was first, {moment}"
 
 
 def _written(check: Check) -> str:

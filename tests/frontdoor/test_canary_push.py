@@ -8,6 +8,7 @@ import json
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -193,6 +194,38 @@ def test_nothing_is_fetched_and_what_does_not_arrive_is_late_and_not_failed(expo
     never = {"site": "shop", "canary": "never", "route": "dc"}
     assert exporter.value("crawlhealth_canary_late", **never) == 0, "its time is still to come"
     assert exporter.value("crawlhealth_canary_success", **never) is None
+
+
+LAYOUT = """
+site: shop
+fetch: push
+canaries:
+  - {name: list, url: "https://shop.example/", routes: [direct], expect: {layout: {css: main, unchanged: UNCHANGED}}}
+"""
+
+
+def test_a_structure_is_remembered_over_a_restart_and_a_new_one_is_accepted(tmp_path: Path) -> None:
+    path, labels = "/api/v1/canaries/shop/list", {"site": "shop", "canary": "list"}
+    page = "<main class=a><h1>x</h1><ul class=b><li><p class=c><i>1</i></p></li></ul></main>"
+    redesign = "<main><section><article><h2>x</h2></article></section></main>"
+
+    def layout_ok(body: str) -> bool:
+        assert push(exporter, path, status=200, body=body).status_code == 200
+        assert exporter.value("crawlhealth_canary_decoy_suspect", **labels) == 0
+        return exporter.value("crawlhealth_canary_value_ok", **labels, value="layout") == 1
+
+    (tmp_path / "canaries.yml").write_text(LAYOUT.replace("UNCHANGED", "true"), encoding="utf-8")
+    with Exporter(tmp_path, CONFIG, environ={"TOKEN": "sesame"}) as exporter:
+        assert layout_ok(page)
+        assert not layout_ok(redesign)
+    with Exporter(tmp_path, CONFIG, environ={"TOKEN": "sesame"}) as exporter:
+        assert not layout_ok(redesign)
+        assert layout_ok(page)
+        since = datetime.now(UTC).isoformat()
+        (tmp_path / "canaries.yml").write_text(LAYOUT.replace("UNCHANGED", f"{{since: '{since}'}}"), encoding="utf-8")
+        assert exporter.post("/-/reload", headers=BEARER).status_code == 200
+        assert layout_ok(redesign)
+        assert not layout_ok(page)
 
 
 def test_no_secret_of_a_pushed_address_is_kept(exporter: Exporter) -> None:

@@ -11,8 +11,9 @@ from crawlhealth.canary.extract import Extractor, TooComplex
 from crawlhealth.canary.fetch import Fetcher
 from crawlhealth.canary.runner import Runner, Sizes, SizesKey
 from crawlhealth.canary.scheduler import Scheduler
+from crawlhealth.canary.structures import Structures
 from crawlhealth.config import Canary, Config
-from crawlhealth.model import CanaryRun
+from crawlhealth.model import CanaryRun, Structure
 
 
 class Engine:
@@ -20,7 +21,8 @@ class Engine:
 
     `record` gets each run, `lag` the seconds that it started late (politeness waits aside), `skipped` is called for
     each run that was left out. All are called from the engine's threads; no run is recorded once `stop` has returned.
-    `sizes` are those of the last ok bodies by site, canary and route, as of an earlier process.
+    `sizes` are those of the last ok bodies by site, canary and route, as of an earlier process; `structures` those of
+    their values that must stay unchanged.
     """
 
     def __init__(
@@ -31,9 +33,11 @@ class Engine:
         lag: Callable[[float], object] = lambda _seconds: None,
         skipped: Callable[[], object] = lambda: None,
         sizes: Mapping[SizesKey, Iterable[int]] | None = None,
+        structures: Mapping[SizesKey, Mapping[str, Structure]] | None = None,
     ) -> None:
         self._record = record
         self._sizes = Sizes(sizes or {})
+        self._structures = Structures(structures or {})
         self._extractor = Extractor(config.fetch.extract_timeout.total_seconds())
         self._fetcher = Fetcher(config.fetch)
         self._config = config
@@ -76,18 +80,37 @@ class Engine:
         self._extractor.seconds = config.fetch.extract_timeout.total_seconds()
         self._config = config
         self._runner = self._make_runner(config)
-        self._sizes.keep((canary.site, canary.name, route) for canary in config.canaries for route in canary.routes)
+        keys = {(canary.site, canary.name, route) for canary in config.canaries for route in canary.routes}
+        self._sizes.keep(keys)
+        self._structures.keep(keys)
         self._scheduler.replace(config)
 
     @staticmethod
     @contextmanager
-    def once(config: Config) -> Iterator[Runner]:
+    def once(
+        config: Config,
+        *,
+        sizes: Mapping[SizesKey, Iterable[int]] | None = None,
+        structures: Mapping[SizesKey, Mapping[str, Structure]] | None = None,
+    ) -> Iterator[Runner]:
         """A runner without a schedule, for a single look."""
         with Extractor(config.fetch.extract_timeout.total_seconds()) as extractor:
-            yield Runner(config, fetcher=Fetcher(config.fetch), extractor=extractor, sizes=Sizes({}))
+            yield Runner(
+                config,
+                fetcher=Fetcher(config.fetch),
+                extractor=extractor,
+                sizes=Sizes(sizes or {}),
+                structures=Structures(structures or {}),
+            )
 
     def _make_runner(self, config: Config) -> Runner:
-        return Runner(config, fetcher=self._fetcher, extractor=self._extractor, sizes=self._sizes)
+        return Runner(
+            config,
+            fetcher=self._fetcher,
+            extractor=self._extractor,
+            sizes=self._sizes,
+            structures=self._structures,
+        )
 
     def _run(self, canary: Canary, routes: tuple[str, ...]) -> float | None:
         runs = self._runner.run(canary, routes)

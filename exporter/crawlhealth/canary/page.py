@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
 import re
@@ -15,8 +16,10 @@ import parsel
 from lxml import etree
 from w3lib.encoding import html_to_unicode
 
+from crawlhealth.canary.skeleton import of_documents, of_elements
 from crawlhealth.checks import Seen, ValueSpec, judge, see
 from crawlhealth.model import ValueResult
+from crawlhealth.sketch import sketch
 
 _TEXT_OF: Final = etree.XPath("string()", smart_strings=False)
 _NAMESPACES: Final = {"re": "http://exslt.org/regular-expressions", "set": "http://exslt.org/sets"}
@@ -47,11 +50,13 @@ class Page:
         if kind in ("css", "xpath"):
             matches = _matches(kind, expression, self._html.root)
             is_element = bool(matches) and isinstance(matches[0], etree._Element)
-            return see(spec, _texts(matches), element=is_element)
+            seen = see(spec, _texts(matches), element=is_element)
+            return _with_structure(spec, seen, of_elements(matches) if is_element else ())
         documents = [self._json] if kind == "jmespath" else self._json_ld
         found = [value for document in documents for value in _search(expression, document)]
         first = next((value for value in found if value is not None), None)
-        return see(spec, [_json_text(value) for value in found], value=_json_number(first))
+        seen = see(spec, [_json_text(value) for value in found], value=_json_number(first))
+        return _with_structure(spec, seen, of_documents(found))
 
     @cached_property
     def _text(self) -> str:
@@ -95,6 +100,13 @@ def _matches(kind: str, expression: str, root: object) -> list[Any]:
     except Exception:  # noqa: BLE001 - EXSLT's regular expressions raise what `re` raises, lxml families of its own
         return []
     return found if isinstance(found, list) else [found]
+
+
+def _with_structure(spec: ValueSpec, seen: Seen, features: Iterable[str]) -> Seen:
+    """What was seen, with the sketch of its structure where that must be unchanged; None of nothing."""
+    if not any(check.name == "unchanged" for check in spec.checks):
+        return seen
+    return dataclasses.replace(seen, structure=sketch(features) or None)
 
 
 def _texts(matches: Iterable[object]) -> Iterator[str]:

@@ -16,6 +16,7 @@ from crawlhealth.canary.arrival import Arrival
 from crawlhealth.canary.extract import Extractor, TooComplex
 from crawlhealth.canary.fetch import Fetched, Fetcher, FetchFailed
 from crawlhealth.canary.proof import found
+from crawlhealth.canary.structures import Structures, proving
 from crawlhealth.checks import agree
 from crawlhealth.config import Canary, Config, Route, Site
 from crawlhealth.model import CanaryRun, Classification, Response, ValueResult
@@ -64,12 +65,14 @@ class Runner:
         fetcher: Fetcher,
         extractor: Extractor,
         sizes: Sizes,
+        structures: Structures | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._config = config
         self._fetcher = fetcher
         self._extractor = extractor
         self._sizes = sizes
+        self._structures = Structures({}) if structures is None else structures
         self._clock = clock
 
     def run(self, canary: Canary, routes: tuple[str, ...]) -> tuple[CanaryRun, ...]:
@@ -109,6 +112,7 @@ class Runner:
             classification, values = self._read(fetched.response, canary, site, key)
             if classification.outcome is Outcome.OK:
                 self._sizes.add(key, len(body))
+                values = self._structures.adopt(key, canary.expect, values, now)
         exchange = fetched.exchange
         return CanaryRun(
             site=site.name,
@@ -142,7 +146,9 @@ class Runner:
                 if classification.outcome not in REFUSED:
                     classification = _unread(response, str(error))
                 return classification, ()
-        classification = self._classify(response, canary, site, found(canary.expect, values), usual)
+        values = self._structures.compare(key, canary.expect, values)
+        proof = found(canary.expect, proving(canary.expect, values))
+        classification = self._classify(response, canary, site, proof, usual)
         return classification, values if classification.outcome is Outcome.OK else ()
 
     def _failed(self, failed: FetchFailed, canary: Canary, site: Site) -> Classification:

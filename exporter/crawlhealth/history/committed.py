@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from crawlhealth.metrics import MetricSpec
-from crawlhealth.model import CanaryRun
+from crawlhealth.model import CanaryRun, Structure
 from crawlhealth.outcome import Source
 from crawlhealth.tally import Tally
 
@@ -23,11 +23,15 @@ CounterKey = tuple[str, tuple[str, ...]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredRun:
-    """The latest run of one canary through one route, when it last succeeded, and its last sizes when served."""
+    """The latest run of one canary through one route, when it last succeeded, and its last sizes when served.
+
+    `structures` are those of its values that must stay unchanged, by name, as they were first.
+    """
 
     run: CanaryRun
     last_success: float | None = None
     sizes: tuple[int, ...] = ()
+    structures: Mapping[str, Structure] = field(default_factory=dict)
 
     @classmethod
     def after(cls, previous: StoredRun | None, run: CanaryRun) -> StoredRun:
@@ -38,7 +42,12 @@ class StoredRun:
             run=run,
             last_success=run.at if run.success else last_success,
             sizes=(*sizes, run.bytes)[-SIZES_KEPT:] if run.ok else sizes,
+            structures={**(previous.structures if previous is not None else {}), **_references(run)},
         )
+
+
+def _references(run: CanaryRun) -> Mapping[str, Structure]:
+    return {value.name: value.reference for value in run.values if value.reference is not None}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

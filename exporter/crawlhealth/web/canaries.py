@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
-from functools import partial
+from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
-from anyio import CapacityLimiter, to_thread
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 
@@ -46,7 +45,7 @@ def canary_endpoint(
 ) -> Callable[[Request], Awaitable[Response]]:
     """The endpoint; `tokens` are those that may post."""
     turns = asyncio.Semaphore(AT_ONCE)
-    threads = CapacityLimiter(AT_ONCE)
+    threads = ThreadPoolExecutor(AT_ONCE, "canary-push")  # its own: scrapes must find a thread
     waiting = 0
 
     async def receive(request: Request) -> Response:
@@ -62,8 +61,8 @@ def canary_endpoint(
                 waiting -= 1
             try:
                 body = await asyncio.wait_for(_read(request), READ_SECONDS)
-                work = partial(_taken, take, request, body)
-                return JSONResponse(_answer(await to_thread.run_sync(work, limiter=threads)))
+                loop = asyncio.get_running_loop()
+                return JSONResponse(_answer(await loop.run_in_executor(threads, _taken, take, request, body)))
             finally:
                 turns.release()
         except _Refused as refused:

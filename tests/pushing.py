@@ -6,10 +6,11 @@ import gzip
 import json
 import random
 from bisect import bisect_left
-from collections import Counter
+from collections import defaultdict
 from dataclasses import dataclass, field
 
 Labels = tuple[str, frozenset[tuple[str, str]]]
+Sums = defaultdict[Labels, float]
 
 ROUTES = ("direct", "dc-us", "dc-eu")
 OUTCOMES = ("ok",) * 90 + ("hard_block",) * 3 + ("challenge",) * 4 + ("soft_block", "error", "error")
@@ -40,7 +41,7 @@ class Batch:
     key: str
     items: int
     bad: int
-    adds: Counter[Labels] = field(default_factory=Counter)
+    adds: Sums = field(default_factory=lambda: Sums(float))
 
 
 def sample(name: str, **labels: str) -> Labels:
@@ -96,7 +97,7 @@ class Fleet:
         self._expect(batch.adds, item)
         return json.dumps(item).encode()
 
-    def _expect(self, adds: Counter[Labels], item: dict[str, object]) -> None:
+    def _expect(self, adds: Sums, item: dict[str, object]) -> None:
         def number(name: str, default: float = 0) -> float:
             value = item.get(name, default)
             assert isinstance(value, int | float)

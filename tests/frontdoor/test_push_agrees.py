@@ -10,13 +10,12 @@ import random
 import signal
 import threading
 import time
-from collections import Counter
 from pathlib import Path
 
 import requests
 
 from crawlhealth import metrics, stats
-from pushing import ROUTES, Batch, Fleet, Labels, sample
+from pushing import ROUTES, Batch, Fleet, Sums, sample
 from running import Exporter, plain_session
 from waiting import until
 
@@ -120,11 +119,12 @@ def _until_sent(clients: list[Client], least: float, exporter: Exporter) -> None
     until(enough, 120 + PUSHED / 2000, "the clients get on", exporter.log)
 
 
-def _expected(clients: list[Client]) -> Counter[Labels]:
-    expected: Counter[Labels] = Counter()
+def _expected(clients: list[Client]) -> Sums:
+    expected = Sums(float)
     for client in clients:
         for batch in client.sent:
-            expected.update(batch.adds)
+            for key, amount in batch.adds.items():
+                expected[key] += amount
             expected[sample("push_items_total", result="accepted")] += batch.items - batch.bad
             expected[sample("push_items_total", result="rejected")] += batch.bad
             expected[sample("push_batches_total", result="rejected" if batch.bad == batch.items else "accepted")] += 1

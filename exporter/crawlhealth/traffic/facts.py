@@ -56,15 +56,13 @@ def _fits(outcome: Outcome, reason: Reason) -> bool:
     return outcome is Outcome.ERROR if reason in _ERRORS else outcome in REFUSED
 
 
-def size(item: Item) -> int:
-    """The size of one page in bytes: as said, else that of the body; 0 when neither is known."""
-    return item.bytes // item.count or len(_body(item))
-
-
-def classified(item: Item, site: Site, *, usual_bytes: float | None, blocks: tuple[Block, ...] = ()) -> Classification:
+def classified(
+    item: Item, site: Site, page: bytes, *, usual_bytes: float | None, blocks: tuple[Block, ...] = ()
+) -> Classification:
     """What came of the request of an item without an outcome. Raises ValueError where it has no facts.
 
-    `usual_bytes` is the usual size of such pages, None while unknown; `blocks` are the user's own markers.
+    `page` is its body, `usual_bytes` the usual size of such pages, None while unknown; `blocks` are the user's own
+    markers.
     """
     if item.status is None:
         if item.reason in FAILURES:
@@ -76,7 +74,7 @@ def classified(item: Item, site: Site, *, usual_bytes: float | None, blocks: tup
         url=url,
         final_url=item.final_url or url,
         headers=_headers(item.headers or {}),
-        body=_body(item),
+        body=page,
     )
     try:
         return classify(
@@ -85,7 +83,7 @@ def classified(item: Item, site: Site, *, usual_bytes: float | None, blocks: tup
             refusal_status=site.refusal_status,
             extracted=item.found,
             usual_bytes=usual_bytes,
-            size=size(item) or None,
+            size=item.bytes // item.count or None,
             blocks=blocks,
         )
     except Exception:
@@ -102,8 +100,8 @@ def _headers(given: Mapping[str, str]) -> dict[str, str]:
     return headers
 
 
-def _body(item: Item) -> bytes:
-    """The body as bytes; text gets a mark, so that it is read as UTF-8 whatever the page says of itself."""
+def body(item: Item) -> bytes:
+    """The body of an item as bytes; text gets a mark, so that it is read as UTF-8 whatever the page says of itself."""
     if item.body_base64 is not None:
         return item.body_base64
     return codecs.BOM_UTF8 + item.body.encode() if item.body else b""

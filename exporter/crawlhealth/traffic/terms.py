@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final
 from urllib.parse import urlsplit
@@ -31,6 +31,7 @@ class Terms:
     now: float
     width: float
     sites: frozenset[str] | None = None
+    _known: dict[tuple[str, int | None], str] = field(default_factory=dict, repr=False)
 
     @cached_property
     def oldest(self) -> float:
@@ -73,10 +74,13 @@ class Terms:
             raise ValueError("needs site, or url")
         try:
             parts = urlsplit(url[:_MAX_URL])
-            host, port = parts.hostname or "", parts.port or _PORTS.get(parts.scheme)
+            place = parts.hostname or "", parts.port or _PORTS.get(parts.scheme)
         except ValueError:
             raise ValueError(f"not a URL: {url[:100]!r}") from None
-        name = self._hosts.site(host, port)
+        name = self._known.get(place)
         if name is None:
-            raise ValueError(f"unknown site: no site has the host {host[:100]!r}")
+            name = self._hosts.site(*place)
+            if name is None:
+                raise ValueError(f"unknown site: no site has the host {place[0][:100]!r}")
+            self._known[place] = name
         return name

@@ -38,4 +38,4 @@ def granted(authorization: str, tokens: Iterable[Secret | PushToken]) -> Grant |
 
 
 def _hash(token: str) -> bytes:
-    return hashlib.blake2b(token.encode(), digest_size=32, person=b"crawlhealth push").digest()
+    return hashlib.blake2b(token.encode("utf-8", "surrogatepass"), digest_size=32, person=b"crawlhealth push").digest()

@@ -18,6 +18,7 @@ from crawlhealth import configfile, metrics
 from crawlhealth.baseline import learn
 from crawlhealth.canary import Engine
 from crawlhealth.canary.arrivals import Arrivals
+from crawlhealth.canary.reference import Reference
 from crawlhealth.collector import Exposition, HealthCollector
 from crawlhealth.conclude import Surroundings, conclude
 from crawlhealth.config import BaselineSettings, Config
@@ -142,7 +143,6 @@ class Service:
         self.telemetry.reloaded(time.time())
         self.history = History.open(self.config.data_dir / FILE_NAME, self.config.history, now=time.time())
         self._decisions = Decisions.open(self.config.data_dir / FILE_NAME, now=time.time())
-        self._judge = Judge(self.history, self._decisions)
         self._judging = threading.Lock()
         self._sites = SitesState(
             names=lambda: self.config.sites,
@@ -159,6 +159,13 @@ class Service:
             sizes=self.history.sizes(),
             structures={key: stored.structures for key, stored in self.history.committed().runs.items()},
         )
+        self._reference = Reference()
+        self._judge = Judge(
+            self.history,
+            self._decisions,
+            reference=lambda: self._reference.up,
+            degrading=self._engine.check_routes,
+        )
         self._norms = Norms(self._decisions.norms())
         self.intake = Intake(self.history, self._norms, config=lambda: self.config, clock=time.time)
         self.telemetry.queued = lambda: self.intake.waiting
@@ -172,6 +179,7 @@ class Service:
         """Begin the canaries and the loops; returns at once."""
         self._loop("commit", lambda config: config.history.commit_every, self._commit, wait=self.history.wait)
         self._loop("evaluate", lambda config: config.score.evaluate_every, self._evaluate)
+        self._loop("uplink", lambda config: config.uplink.every, self._look_at_reference)
         self._loop("learn", lambda _: SAVE_NORMS_EVERY, self._save_norms)
         self._engine.start()
 
@@ -286,6 +294,9 @@ class Service:
         ended = self._decisions.end(site, time.time())
         self._evaluate()
         return ended
+
+    def _look_at_reference(self) -> None:
+        self._reference.look(self.config.uplink.reference, self.config.fetch, now=time.time())
 
     def _save_norms(self) -> None:
         self._norms.keep(self.config.sites)

@@ -9,6 +9,7 @@ from contextlib import contextmanager, suppress
 from crawlhealth.canary.arrival import Arrival
 from crawlhealth.canary.extract import Extractor, TooComplex
 from crawlhealth.canary.fetch import Fetcher
+from crawlhealth.canary.routecheck import RouteChecks
 from crawlhealth.canary.runner import Runner, Sizes, SizesKey
 from crawlhealth.canary.scheduler import Scheduler
 from crawlhealth.canary.structures import Structures
@@ -44,6 +45,7 @@ class Engine:
         self._runner = self._make_runner(config)
         self._recording = threading.Lock()
         self._stopped = False
+        self._checks = RouteChecks(self._run)
         self._scheduler = Scheduler(config, self._run, lag=lag, skipped=skipped)
 
     def start(self) -> None:
@@ -55,6 +57,7 @@ class Engine:
 
     def stop(self) -> None:
         """Start no more runs, give those under way a short while, and end the worker processes."""
+        self._checks.stop()
         self._scheduler.stop()
         with self._recording:
             self._stopped = True
@@ -73,6 +76,10 @@ class Engine:
                 return None
             self._record(run)
         return run
+
+    def check_routes(self, site: str) -> bool:
+        """Run a canary of a site over all its routes soon, beside the schedule; False where that would tell nothing."""
+        return self._checks.begin(site, self._config)
 
     def replace(self, config: Config) -> None:
         """Follow a new configuration; runs under way end under the old one."""

@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 
@@ -24,10 +24,14 @@ Samples = dict[tuple[str, frozenset[tuple[str, str]]], float]
 class Exporter:
     """The exporter on a free port, with its configuration in a folder of its own; a context manager."""
 
-    def __init__(self, folder: Path, config: str, *, environ: Mapping[str, str] | None = None) -> None:
+    def __init__(self, folder: Path, config: str, *, environ: Mapping[str, str] | None = None,
+                 arguments: Sequence[str] = (), asking: Mapping[str, object] | None = None) -> None:  # fmt: skip
+        """`arguments` go to `serve`; `asking` are arguments of every request to it (auth, verify, cert)."""
         self.folder = folder
         self.path = folder / "crawlhealth.yml"
         self.log_path = folder / "serve.log"
+        self._arguments = arguments
+        self.asking = dict(asking or {})
         self._environ = {**os.environ, **(environ or {})}
         self.write(config)
         self._process: subprocess.Popen[bytes] | None = None
@@ -43,7 +47,7 @@ class Exporter:
         with self.log_path.open("ab") as out:
             offset = out.tell()
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "crawlhealth.cli", "serve", "--config", str(self.path)],
+                [sys.executable, "-m", "crawlhealth.cli", "serve", "--config", str(self.path), *self._arguments],
                 stdout=out, stderr=out, cwd=self.folder, env=self._environ,
             )  # fmt: skip
         process = self._process
@@ -68,11 +72,11 @@ class Exporter:
 
     def get(self, path: str, **kwargs: object) -> requests.Response:
         with plain_session() as session:
-            return session.get(self.url + path, timeout=20, **kwargs)  # type: ignore[arg-type]
+            return session.get(self.url + path, timeout=20, **{**self.asking, **kwargs})  # type: ignore[arg-type]
 
     def post(self, path: str, **kwargs: object) -> requests.Response:
         with plain_session() as session:
-            return session.post(self.url + path, timeout=20, **kwargs)  # type: ignore[arg-type]
+            return session.post(self.url + path, timeout=20, **{**self.asking, **kwargs})  # type: ignore[arg-type]
 
     def delete(self, path: str, **kwargs: object) -> requests.Response:
         with plain_session() as session:

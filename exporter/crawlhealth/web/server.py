@@ -17,6 +17,8 @@ import uvicorn
 from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from crawlhealth.web.guard import Guard
+
 log = logging.getLogger(__name__)
 
 KEEP_ALIVE_SECONDS = 75
@@ -46,10 +48,11 @@ def bind(listen: str) -> socket.socket:
     return listener
 
 
-def url_of(listener: socket.socket) -> str:
-    """The http URL of a listening socket."""
+def url_of(listener: socket.socket, *, tls: bool = False) -> str:
+    """The URL of a listening socket."""
+    scheme = "https" if tls else "http"
     host, port = listener.getsockname()[:2]
-    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+    return f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"
 
 
 def run(
@@ -58,15 +61,16 @@ def run(
     *,
     on_hangup: Callable[[], None],
     patience: float = REQUEST_SECONDS,
+    guard: Guard | None = None,
 ) -> None:
     """Serve until SIGINT or SIGTERM; SIGHUP calls `on_hangup` in a thread of its own.
 
-    A connection without a request is closed after `patience` seconds.
+    A connection without a request is closed after `patience` seconds. `guard` has the TLS of the web configuration.
     """
     _allow_files()
     settings = uvicorn.Config(
         application,
-        http=_impatient(patience),
+        http=_impatient(patience, guard),
         log_config=None,
         access_log=False,
         server_header=False,
@@ -75,6 +79,8 @@ def run(
         timeout_graceful_shutdown=3,
         limit_concurrency=MAX_CONNECTIONS,
     )
+    settings.load()
+    settings.ssl = guard.context if guard is not None else None
     server = uvicorn.Server(settings)
 
     async def serve() -> None:
@@ -95,12 +101,16 @@ def _allow_files() -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
-def _impatient(patience: float) -> type[H11Protocol]:
+def _impatient(patience: float, guard: Guard | None) -> type[H11Protocol]:
     """HTTP as uvicorn has it, which by itself waits for ever for the first request of a connection."""
 
     class Impatient(H11Protocol):
         def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
             super().connection_made(transport)
+            client = transport.get_extra_info("ssl_object")
+            if client is not None and guard is not None and not guard.admits(client):
+                transport.abort()
+                return
             self.loop.call_later(patience, self._give_up)
 
         def _give_up(self) -> None:

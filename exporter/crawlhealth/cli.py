@@ -62,7 +62,13 @@ def serve(path: Path, web_path: Path | None) -> None:
     state = replace(service.web_state(), reload=lambda: _reload(service, guard))
     application = web.Gate(web.create(state), lambda: guard.settings, state.tokens)
     try:
-        web.run(application, listener, on_hangup=lambda: _hangup(service, guard), guard=guard)
+        web.run(
+            application,
+            listener,
+            on_hangup=lambda: _hangup(service, guard),
+            guard=guard,
+            on_stop=service.watch.close,
+        )
     finally:
         service.stop()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import socket
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -137,6 +138,20 @@ def test_an_override_outlives_a_crash(tmp_path: Path) -> None:
         exporter.stop(9)
         exporter.start()
         assert exporter.get("/api/v1/sites/books").json()["advice"]["concurrency_ratio"] == 0.3
+
+
+def test_nobody_who_waits_holds_up_the_end(tmp_path: Path) -> None:
+    with Exporter(tmp_path, CONFIG, environ={"TOKEN": "geheim", "QUOTES": "leise"}) as exporter:
+        tag = exporter.get("/api/v1/sites/books").headers["etag"]
+        host, _, port = exporter.url.removeprefix("http://").rpartition(":")
+        with socket.create_connection((host, int(port))) as client:
+            client.sendall(
+                f"GET /api/v1/sites/books?wait=60s HTTP/1.1\r\nhost: x\r\nif-none-match: {tag}\r\n\r\n".encode()
+            )
+            exporter.get("/-/healthy")
+            assert exporter.stop() == 0
+            assert client.recv(100).startswith(b"HTTP/1.1 304")
+        assert "exceeded" not in exporter.log()
 
 
 @pytest.mark.parametrize(

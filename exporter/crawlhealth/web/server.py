@@ -22,7 +22,7 @@ from crawlhealth.web.guard import Guard
 log = logging.getLogger(__name__)
 
 KEEP_ALIVE_SECONDS = 75
-MAX_CONNECTIONS = 2_000
+MAX_CONNECTIONS = 10_000
 """Beyond it, requests get a 503 at once."""
 REQUEST_SECONDS = 30.0
 """How long a new connection may take to send its first request."""
@@ -62,10 +62,12 @@ def run(
     on_hangup: Callable[[], None],
     patience: float = REQUEST_SECONDS,
     guard: Guard | None = None,
+    on_stop: Callable[[], None] = lambda: None,
 ) -> None:
     """Serve until SIGINT or SIGTERM; SIGHUP calls `on_hangup` in a thread of its own.
 
     A connection without a request is closed after `patience` seconds. `guard` has the TLS of the web configuration.
+    `on_stop` is called when the end begins, so that no request is waited for in vain.
     """
     _allow_files()
     settings = uvicorn.Config(
@@ -81,7 +83,7 @@ def run(
     )
     settings.load()
     settings.ssl = guard.context if guard is not None else None
-    server = uvicorn.Server(settings)
+    server = _Server(settings, on_stop)
 
     async def serve() -> None:
         loop = asyncio.get_running_loop()
@@ -91,6 +93,18 @@ def run(
 
     with _quiet_signals():
         asyncio.run(serve())
+
+
+class _Server(uvicorn.Server):
+    """A server that says when it begins to end."""
+
+    def __init__(self, settings: uvicorn.Config, on_stop: Callable[[], None]) -> None:
+        super().__init__(settings)
+        self._on_stop = on_stop
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self._on_stop()
+        await super().shutdown(sockets)
 
 
 def _allow_files() -> None:

@@ -7,8 +7,8 @@ import threading
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-MAX_WAITING = 20_000
-"""Requests that may wait at once."""
+MAX_WAITING = 8_000
+"""Requests that may wait at once; the server takes some more connections, for those that do not wait."""
 
 Current = Callable[[str | None], str]
 """The present tag of a site, or of the list of all of them (None)."""

@@ -144,7 +144,7 @@ def memory() -> int:
 
 def test_hostile_pages_hurt_neither_memory_nor_the_other_canaries(shop: Shop) -> None:
     hostile = [
-        canary(kind, "hostile", shop.url(f"/~{kind}/product/3"), every=6.0, timeout=5.0, expect=NASTY)
+        canary(kind, "hostile", shop.url(f"/~{kind}/product/3"), every=4.0, timeout=3.0, expect=NASTY)
         for kind in HOSTILE
     ]
     good = [canary(f"good-{n}", "good", shop.url("/product/3"), every=2.0, timeout=1.9) for n in range(20)]
@@ -180,7 +180,7 @@ def test_hanging_sites_do_not_slow_the_others(shop: Shop) -> None:
     sites = {f"site-{n}": site(f"site-{n}", 2) for n in range(20)}
     hanging = {f"site-{n}" for n in range(0, 20, 10)}
     canaries = [
-        canary(f"c{number}", name, shop.url(f"{'/~hang' if name in hanging else ''}/product/3"), every=3.0, timeout=2.9)
+        canary(f"c{number}", name, shop.url(f"{'/~hang' if name in hanging else ''}/product/3"), every=1.5, timeout=1.4)
         for name in sites
         for number in range(5)
     ]

@@ -127,7 +127,7 @@ def test_answers_that_are_read(script: Script, body: bytes) -> None:
 def test_answers_that_fail(script: Script, reason: Reason) -> None:
     with RawServer(script) as server:
         began = time.monotonic()
-        failed = fetch(server.url(), 0.6 if reason is Reason.TIMEOUT else 5.0)
+        failed = fetch(server.url(), 0.3 if reason is Reason.TIMEOUT else 5.0)
         took = time.monotonic() - began
     assert isinstance(failed, FetchFailed)
     assert failed.reason is reason, failed.detail

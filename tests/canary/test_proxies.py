@@ -151,7 +151,7 @@ def test_an_expired_certificate_is_seen_through_a_proxy(tmp_path: Path) -> None:
 def test_what_a_proxy_does_wrong_is_the_routes_failure(kind: str, script: Script) -> None:
     with RawServer(script) as proxy:
         began = time.monotonic()
-        failed = fetch("https://shop.invalid/", proxy_url(proxy, kind), 0.6)
+        failed = fetch("https://shop.invalid/", proxy_url(proxy, kind), 0.3)
         took = time.monotonic() - began
     assert isinstance(failed, FetchFailed)
     assert failed.reason is Reason.PROXY, failed.detail
@@ -168,6 +168,7 @@ def test_what_a_proxy_does_wrong_is_the_routes_failure(kind: str, script: Script
         f"http://user:{PASSWORD}@127.0.0.1:1",
         f"http://user:{PASSWORD}@no-proxy.invalid:80",
         f"ftp://:{PASSWORD}@x",
+        f"socks4://:{PASSWORD}@127.0.0.1:1",
         PASSWORD,
     ],
 )
@@ -177,6 +178,14 @@ def test_a_proxy_that_is_not_there(url: str, proxy: str) -> None:
     assert failed.reason is Reason.PROXY
     assert PASSWORD not in repr(failed)
     assert "no-proxy" not in repr(failed)
+
+
+def test_a_proxy_of_another_kind_is_not_spoken_to_as_if_it_were_http() -> None:
+    with RawServer(answering(PAGE)) as proxy:
+        failed = fetch("http://shop.invalid/", proxy_url(proxy, "socks4"))
+        assert proxy.received == []
+    assert isinstance(failed, FetchFailed)
+    assert failed.detail == "the route's proxy is not an http, https, socks5 or socks5h URL"
 
 
 @pytest.mark.parametrize(
@@ -203,7 +212,14 @@ def test_407_to_a_plain_request_is_the_proxys() -> None:
 
 
 @pytest.mark.parametrize(
-    "target", ["http://127.0.0.1/", "http://10.0.0.1/", "http://localhost/", "http://169.254.169.254/"]
+    "target",
+    [
+        "http://127.0.0.1/",
+        "http://10.0.0.1/",
+        "http://localhost/",
+        "http://169.254.169.254/",
+        "http://metadata.google.internal./",
+    ],
 )
 def test_a_proxy_is_not_sent_from_a_public_name_to_a_private_address(target: str) -> None:
     answer = f"HTTP/1.1 302 Found\r\nLocation: {target}\r\nContent-Length: 0\r\n\r\n".encode()

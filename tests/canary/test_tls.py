@@ -66,7 +66,7 @@ def test_handshakes_that_fail(script: Script, reason: Reason) -> None:
 
     with Plain(script) as server:
         began = time.monotonic()
-        failed = fetch(server.url().replace("http:", "https:"), Fetching(), 0.6)
+        failed = fetch(server.url().replace("http:", "https:"), Fetching(), 0.3)
     assert isinstance(failed, FetchFailed)
     assert failed.reason is reason, failed.detail
     assert time.monotonic() - began < 2

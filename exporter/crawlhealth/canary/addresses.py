@@ -20,6 +20,8 @@ _METADATA: Final = frozenset(
     map(ipaddress.ip_address, ("169.254.169.254", "fd00:ec2::254", "100.100.100.200", "192.0.0.192", "168.63.129.16"))
 )
 """Where clouds serve a machine's own credentials: AWS and most others, AWS over IPv6, Alibaba, Oracle, Azure."""
+_NAMES_OF_METADATA: Final = frozenset({"metadata.google.internal", "metadata.goog"})
+"""What such a service is called where a proxy would look it up."""
 _NAT64: Final = ipaddress.IPv6Network("64:ff9b::/96")
 _THIS_NETWORK: Final = ipaddress.IPv4Network("0.0.0.0/8")
 _MOST_ADDRESSES: Final = 8
@@ -101,12 +103,17 @@ def permitted(endpoints: Sequence[Endpoint], *, from_public: bool) -> list[Endpo
 
 
 def literal(host: str) -> IP | None:
-    """The address that a host is in any of the ways the system reads one (`127.1`, `0x7f000001`), None for a name."""
+    """The address that a host is in any of the ways the system reads one (`127.1`, `0x7f000001`), None for a name.
+
+    The few names that stand for such an address everywhere count as it.
+    """
     name = host.rstrip(".").lower()
     try:
         return ipaddress.ip_address(name.partition("%")[0])
     except ValueError:
         pass
+    if name in _NAMES_OF_METADATA:
+        return ipaddress.IPv4Address("169.254.169.254")
     if name == "localhost" or name.endswith(".localhost"):
         return ipaddress.IPv4Address("127.0.0.1")
     try:

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from types import TracebackType
 from typing import Final, Self
 
@@ -118,41 +118,61 @@ class Extractor:
 
 
 class _Lane:
-    """A few workers, started when needed, and those who wait for one."""
+    """A few workers, started when needed, and those who wait for one: first come, first served."""
 
     def __init__(self, size: int, *, niceness: int) -> None:
         self._niceness = niceness
-        self._free = threading.Condition()
+        self._lock = threading.Lock()
+        self._waiting: deque[threading.Condition] = deque()
         self._idle: list[_Worker] = []
         self._places = size
         self._closed = False
 
     def take(self, seconds: float) -> _Worker:
         """A free worker, the one used last first. Raises TooComplex when none gets free."""
-        with self._free:
-            if not self._free.wait_for(lambda: self._idle or self._places or self._closed, seconds * _PATIENCE):
-                raise TooComplex("no worker was free: other pages take too long to read")
-            if self._closed:
-                raise TooComplex("stopping")
-            while self._idle:
-                worker = self._idle.pop()
-                if worker.running and worker.seconds == seconds:
-                    return worker
-                worker.end()
-                self._places += 1
-            self._places -= 1
+        with self._lock:
+            self._await_turn(seconds * _PATIENCE)
+            try:
+                while self._idle:
+                    worker = self._idle.pop()
+                    if worker.running and worker.seconds == seconds:
+                        return worker
+                    worker.end()
+                    self._places += 1
+                self._places -= 1
+            finally:
+                self._call_next()
         try:
             return _Worker(seconds, self._niceness)
         except OSError:
             log.exception("cannot start an extraction worker")
-            with self._free:
+            with self._lock:
                 self._places += 1
-                self._free.notify()
+                self._call_next()
             raise TooComplex("no worker to read it") from None
+
+    def _await_turn(self, patience: float) -> None:
+        """Wait until there is a place and nobody came before. Raises TooComplex."""
+        if (self._waiting or not (self._idle or self._places)) and not self._closed:
+            turn = threading.Condition(self._lock)
+            self._waiting.append(turn)
+            came = turn.wait_for(
+                lambda: self._closed or (self._waiting[0] is turn and (self._idle or self._places)), patience
+            )
+            self._waiting.remove(turn)
+            if not came:
+                self._call_next()
+                raise TooComplex("no worker was free: other pages take too long to read")
+        if self._closed:
+            raise TooComplex("stopping")
+
+    def _call_next(self) -> None:
+        if self._waiting:
+            self._waiting[0].notify()
 
     def give_back(self, worker: _Worker, seconds: float) -> None:
         """Take a worker back; for one that has ended another starts at once, so that the next page finds it warm."""
-        with self._free:
+        with self._lock:
             if self._closed:
                 worker.end()
             elif worker.alive:
@@ -163,7 +183,7 @@ class _Lane:
                 except OSError:
                     log.exception("cannot start an extraction worker")
                     self._places += 1
-            self._free.notify()
+            self._call_next()
 
     def warm_up(self, seconds: float) -> None:
         """Start a worker and wait until it is ready. Raises TooComplex when it does not start."""
@@ -174,12 +194,13 @@ class _Lane:
             self.give_back(worker, seconds)
 
     def close(self) -> None:
-        with self._free:
+        with self._lock:
             self._closed = True
             for worker in self._idle:
                 worker.end()
             self._idle.clear()
-            self._free.notify_all()
+            for turn in self._waiting:
+                turn.notify()
 
 
 class _Worker:

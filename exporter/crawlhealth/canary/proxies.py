@@ -58,8 +58,8 @@ def parse_proxy(url: str) -> Proxy:
     try:
         parts = urlsplit(url)
         scheme = parts.scheme.lower()
-        port = parts.port or _DEFAULT_PORTS[scheme]
-        if not parts.hostname:
+        port = _DEFAULT_PORTS[scheme] if parts.port is None else parts.port
+        if not parts.hostname or scheme not in _DEFAULT_PORTS:
             raise ValueError
     except (ValueError, KeyError):
         raise Failure(Reason.PROXY, "the route's proxy is not an http, https, socks5 or socks5h URL") from None

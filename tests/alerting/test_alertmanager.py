@@ -156,3 +156,14 @@ def test_a_site_that_gets_worse_is_told_once_and_its_way_back_too(tmp_path: Path
         until(lambda: ("CrawlTargetResisting", "resolved") in sink.told("/page"), 20, "the page is resolved")
         until(lambda: ("CrawlTargetDegrading", "shop") in sink.sites("/notify"), 20, "what was muted speaks")
         assert ("CrawlParserFailing", "shop") not in sink.sites("/notify"), "hostility is read first"
+
+
+def test_without_uplink_one_alert_is_told_and_none_about_a_site(tmp_path: Path) -> None:
+    with Sink() as sink, alertmanager(tmp_path, sink) as url:
+        post(url, ("CrawlUplinkDown", "", Severity.CRITICAL))
+        until(lambda: sink.told("/page"), 20, "the page arrives")
+        sites = [(alert.name, "shop", alert.severity) for alert in ALERTS if alert.of_site]
+        post(url, *sites, ("CrawlUnknownToUs", "shop", Severity.WARNING))
+        until(lambda: sink.told("/notify"), 20, "another alert arrives")
+        assert sink.told("/page") == [("CrawlUplinkDown", "firing")]
+        assert sink.told("/notify") == [("CrawlUnknownToUs", "firing")]

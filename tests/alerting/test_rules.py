@@ -77,6 +77,13 @@ def test_the_cases_of_an_alert_reject_another_jobs_series(alert: Alert, tmp_path
 
 
 @every_alert
+def test_an_alert_about_a_site_keeps_quiet_during_its_planned_stops(alert: Alert) -> None:
+    expr = next(rule["expr"] for rule in rendered_rules() if rule["alert"] == alert.name)
+    assert alert.of_site == ("by (site" in alert.expr)
+    assert ("crawlhealth_maintenance" in expr) == alert.of_site
+
+
+@every_alert
 def test_the_alert_has_cases_of_both_kinds(alert: Alert) -> None:
     cases = yaml.safe_load((ALERTING / "tests" / f"{alert.name}.yml").read_text())["tests"]
     expectations = [bool(case["exp_alerts"]) for group in cases for case in group["alert_rule_test"]]

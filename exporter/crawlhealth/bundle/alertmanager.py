@@ -38,6 +38,7 @@ def alertmanager(*, page_url: str, notify_url: str, time_scale: float) -> str:
             "inhibit_rules": [
                 _quiet(because="CrawlTargetResisting", targets="CrawlTargetDegrading"),
                 _quiet(because="CrawlTargetDegrading", targets="CrawlParserFailing"),
+                _quiet_all(because="CrawlUplinkDown", targets="CrawlTarget.+|CrawlCanary.+|CrawlParserFailing"),
             ],
             "receivers": [_webhook(PAGE, page_url), _webhook(NOTIFY, notify_url)],
         }
@@ -51,6 +52,11 @@ def _quiet(*, because: str, targets: str) -> dict[str, Any]:
         "target_matchers": [f'alertname="{targets}"'],
         "equal": ["site"],
     }
+
+
+def _quiet_all(*, because: str, targets: str) -> dict[str, Any]:
+    """While `because` fires, no alert whose name matches `targets` is sent, whatever its site."""
+    return {"source_matchers": [f'alertname="{because}"'], "target_matchers": [f'alertname=~"{targets}"']}
 
 
 def _webhook(name: str, url: str) -> dict[str, Any]:

@@ -24,7 +24,8 @@ class Alert:
     """One alert. In `expr`, `$job` is the scrape job's name and `$window` the time looked back over.
 
     `summary` is one sentence without values, so that equal alerts group; `description` is a Prometheus template.
-    The runbook is `alerting/runbooks/<name>.md`.
+    The runbook is `alerting/runbooks/<name>.md`. An alert `of_site` is about one site, and keeps quiet during its
+    planned stops.
     """
 
     name: str
@@ -34,6 +35,7 @@ class Alert:
     description: str
     for_: timedelta = timedelta(0)
     window: timedelta = timedelta(minutes=5)
+    of_site: bool = True
 
 
 _SCORE_AND_COSTS = """\
@@ -93,6 +95,15 @@ ALERTS = (
         description="Nothing of canary {{ $labels.canary }} of {{ $labels.site }} through {{ $labels.route }} arrives.",
     ),
     Alert(
+        name="CrawlUplinkDown",
+        expr='crawlhealth_uplink_up{job="$job"} == 0',
+        for_=timedelta(minutes=1),
+        severity=Severity.CRITICAL,
+        summary="Our own connection is down: no site is to blame for what fails now.",
+        description="{{ $labels.instance }} reaches nothing: every canary fails to connect, or the reference does.",
+        of_site=False,
+    ),
+    Alert(
         name="CrawlExporterDown",
         expr='up{job="$job"} == 0 or absent(up{job="$job"})',
         for_=timedelta(minutes=5),
@@ -102,5 +113,6 @@ ALERTS = (
             "{{ with $labels.instance }}{{ . }} does not answer.{{ else }}"
             "Prometheus has no target of the job {{ $labels.job }}.{{ end }}"
         ),
+        of_site=False,
     ),
 )

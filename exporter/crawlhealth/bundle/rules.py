@@ -12,6 +12,7 @@ from crawlhealth.bundle.yamltext import Block, dump, duration
 
 INTERVAL = timedelta(seconds=30)
 SHORTEST_INTERVAL = timedelta(seconds=1)
+_UNLESS_PLANNED = 'unless on (site) max by (site) (last_over_time(crawlhealth_maintenance{job="$job"}[$window])) == 1'
 SHORTEST_WINDOW = timedelta(seconds=10)
 """Compressed clocks stop here: under a few scrapes a range would be empty at times."""
 
@@ -30,7 +31,7 @@ def _rule(alert: Alert, *, job: str, runbook_base: str, time_scale: float) -> di
     window = max(SHORTEST_WINDOW, alert.window / time_scale)
     rule: dict[str, Any] = {
         "alert": alert.name,
-        "expr": Block(Template(alert.expr).substitute(job=_escaped(job), window=duration(window)) + "\n"),
+        "expr": Block(Template(_expression(alert)).substitute(job=_escaped(job), window=duration(window)) + "\n"),
     }
     if alert.for_:
         rule["for"] = duration(alert.for_ / time_scale)
@@ -41,6 +42,13 @@ def _rule(alert: Alert, *, job: str, runbook_base: str, time_scale: float) -> di
         "runbook_url": f"{runbook_base.rstrip('/')}/{alert.name}.md",
     }
     return rule
+
+
+def _expression(alert: Alert) -> str:
+    """What an alert asks, and that its site is not under maintenance."""
+    if not alert.of_site:
+        return alert.expr
+    return f"{alert.expr}\n{_UNLESS_PLANNED}"
 
 
 def _escaped(text: str) -> str:

@@ -19,13 +19,14 @@ from crawlhealth.baseline import learn
 from crawlhealth.canary import Engine
 from crawlhealth.canary.arrivals import Arrivals
 from crawlhealth.canary.reference import Reference
-from crawlhealth.collector import Exposition, HealthCollector
+from crawlhealth.collector import Exposition, show
 from crawlhealth.conclude import Surroundings, conclude
 from crawlhealth.config import BaselineSettings, Config
 from crawlhealth.diagnose import uplink_works
 from crawlhealth.evaluate import SiteRecord, evaluate
 from crawlhealth.history import FILE_NAME, Decisions, History, Learnt
 from crawlhealth.model import Band, Baseline, Override, Verdict
+from crawlhealth.series import Text
 from crawlhealth.telemetry import Telemetry
 from crawlhealth.traffic.intake import Intake
 from crawlhealth.traffic.norms import Norms
@@ -231,10 +232,15 @@ class Service:
             refusals=self.history.refusals(site, PAGE_REFUSALS),
         )
 
+    def text(self) -> Text:
+        """What /metrics shows of the sites and the history, at this moment."""
+        text = Text()
+        show(self.exposition(), text)
+        return text
+
     def registry(self) -> CollectorRegistry:
-        """A registry of everything that is exposed."""
+        """A registry of what is exposed beside the sites: the exporter itself."""
         registry = CollectorRegistry(auto_describe=False)
-        registry.register(HealthCollector(self.exposition))
         registry.register(self.telemetry)
         ProcessCollector(registry=registry)
         PlatformCollector(registry=registry)
@@ -244,6 +250,7 @@ class Service:
     def web_state(self) -> WebState:
         """What the HTTP side asks of this."""
         return WebState(
+            text=self.text,
             registry=self.registry(),
             exposition=self.exposition,
             past=self.past,

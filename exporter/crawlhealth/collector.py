@@ -9,19 +9,24 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
-from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
+from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
-from crawlhealth import metrics, stats
+from crawlhealth import metrics
 from crawlhealth.config import Canary, Config
 from crawlhealth.history import Committed, StoredRun, Stratum
 from crawlhealth.hosts import HostIndex
-from crawlhealth.metrics import MetricSpec
-from crawlhealth.model import Band, CanaryRun, Signal, Verdict
+from crawlhealth.model import Band, CanaryRun, Rates, Signal, Verdict
 from crawlhealth.outcome import Outcome, Source
+from crawlhealth.series import Families, Series
 from crawlhealth.tally import Tally, merged
 
-_RATIOS = (Signal.HARD_BLOCK, Signal.CHALLENGE, Signal.SOFT_BLOCK, Signal.REFUSED, Signal.EXTRACTION)
+_OUTCOMES = tuple(outcome.value for outcome in Outcome)
+_BANDS = tuple(band.value for band in Band)
+_RATIO_NAMES = tuple(
+    signal.value
+    for signal in (Signal.HARD_BLOCK, Signal.CHALLENGE, Signal.SOFT_BLOCK, Signal.REFUSED, Signal.EXTRACTION)
+)
 _COSTS = (
     (metrics.REQUESTS_PER_RECORD, metrics.RETRIES_PER_RECORD, metrics.BYTES_PER_RECORD, metrics.CREDITS_PER_RECORD),
     (
@@ -75,53 +80,27 @@ class HealthCollector(Collector):
 
     def collect(self) -> Iterable[Metric]:
         """All families that have a series now, in the order of the contract."""
-        shown = _Families()
-        exposition = self._snapshot()
+        families = Families()
+        show(self._snapshot(), families)
+        return families.all()
+
+
+def show(exposition: Exposition, shown: Series) -> None:
+    """Bring everything into series; with `metrics: {detail: score}` without what is only counted or measured."""
+    full = exposition.config.metrics.detail == "full"
+    if full:
         _requests(shown, exposition)
-        for verdict in exposition.verdicts:
-            if verdict.site in exposition.config.sites:
-                _verdict(shown, verdict, exposition)
-                _conclusions(shown, verdict)
-        _canaries(shown, exposition)
-        _history(shown, exposition.committed)
-        return shown.all()
+    for verdict in exposition.verdicts:
+        if verdict.site in exposition.config.sites:
+            _verdict(shown, verdict)
+            _conclusions(shown, verdict)
+            if full:
+                _measured(shown, verdict, exposition)
+    _canaries(shown, exposition)
+    _history(shown, exposition.committed)
 
 
-class _Families:
-    """The families of one scrape, each made with its first series."""
-
-    def __init__(self) -> None:
-        self._values: dict[MetricSpec, GaugeMetricFamily | CounterMetricFamily] = {}
-        self._histograms: dict[MetricSpec, HistogramMetricFamily] = {}
-
-    def put(self, spec: MetricSpec, labels: tuple[str, ...], value: float | None) -> None:
-        """Add a series; nothing for None."""
-        if value is None:
-            return
-        family = self._values.get(spec)
-        if family is None:
-            family = self._values[spec] = spec.gauge() if spec.kind == "gauge" else spec.counter()
-        family.add_metric(labels, value)
-
-    def histogram(
-        self, spec: MetricSpec, labels: tuple[str, ...], counts: stats.Histogram, total: float, *, first: float
-    ) -> None:
-        """Add the series of one histogram of seconds, its published bounds from `first`; nothing for an empty one."""
-        if not counts:
-            return
-        family = self._histograms.get(spec)
-        if family is None:
-            family = self._histograms[spec] = spec.histogram()
-        buckets = list(stats.published(counts, first, metrics.HISTOGRAM_LAST))
-        family.add_metric(labels, buckets, total)
-
-    def all(self) -> list[Metric]:
-        """Everything added, in the order in which the metrics are declared."""
-        made: dict[MetricSpec, Metric] = {**self._values, **self._histograms}
-        return [made[spec] for spec in metrics.ALL if spec in made]
-
-
-def _requests(shown: _Families, exposition: Exposition) -> None:
+def _requests(shown: Series, exposition: Exposition) -> None:
     """Counters of requests, records and latency, from the totals of configured sites and routes."""
     config, committed = exposition.config, exposition.committed
     totals = {
@@ -135,22 +114,29 @@ def _requests(shown: _Families, exposition: Exposition) -> None:
         labels = (site, route, source.value)
         tally = totals.get((site, route, source), Tally())
         by_source.setdefault((site, source), Tally()).merge(tally)
-        for outcome in Outcome:
-            shown.put(metrics.REQUESTS, (*labels, outcome.value), tally.of(outcome))
+        shown.spread(
+            metrics.REQUESTS,
+            labels,
+            _OUTCOMES,
+            (tally.ok, tally.hard_block, tally.challenge, tally.soft_block, tally.error),
+        )
         shown.put(metrics.BYTES, labels, tally.bytes or None)
         shown.put(metrics.RETRIES, labels, tally.retries or None)
         shown.put(metrics.CREDITS, labels, tally.credits or None)
     for (site, source), tally in by_source.items():
-        shown.put(metrics.EXTRACTIONS, (site, source.value, "ok"), tally.extractions_ok)
-        shown.put(metrics.EXTRACTIONS, (site, source.value, "failed"), tally.extractions_failed)
+        shown.spread(
+            metrics.EXTRACTIONS,
+            (site, source.value),
+            ("ok", "failed"),
+            (tally.extractions_ok, tally.extractions_failed),
+        )
         shown.histogram(
             metrics.DURATION, (site, source.value), tally.latency, tally.latency_sum, first=metrics.HISTOGRAM_FIRST
         )
         shown.put(metrics.LAST_OBSERVATION, (site, source.value), committed.last.get((site, source)))
     for site in config.sites:
         records = merged(by_source[site, source] for source in Source if (site, source) in by_source)
-        shown.put(metrics.RECORDS, (site, "valid"), records.records_valid)
-        shown.put(metrics.RECORDS, (site, "invalid"), records.records_invalid)
+        shown.spread(metrics.RECORDS, (site,), ("valid", "invalid"), (records.records_valid, records.records_invalid))
     for labels_, value in committed.counter(metrics.REASONS).items():
         if labels_[0] in config.sites:
             shown.put(metrics.REASONS, labels_, value)
@@ -165,38 +151,48 @@ def _configured(config: Config) -> set[Stratum]:
     return strata
 
 
-def _verdict(shown: _Families, verdict: Verdict, exposition: Exposition) -> None:
-    """Gauges of one verdict: nothing that is unknown."""
+def _verdict(shown: Series, verdict: Verdict) -> None:
+    """The score and the band of one verdict: nothing that is unknown."""
+    site, band = (verdict.site,), verdict.band
+    shown.put(metrics.SCORE, site, verdict.score)
+    shown.put(metrics.SCORE_RAW, site, verdict.score_raw)
+    shown.put(metrics.PARSER_SCORE, site, verdict.parser_score)
+    shown.spread(metrics.BAND, site, _BANDS, [float(one is band) for one in Band])
+    shown.put(metrics.BAND_HELD, site, float(verdict.state.held))
+    shown.put(metrics.BAND_SINCE, site, verdict.state.since)
+
+
+def _measured(shown: Series, verdict: Verdict, exposition: Exposition) -> None:
+    """What one verdict is made of: nothing that is unknown."""
     site = (verdict.site,)
     window, baseline = verdict.window, verdict.baseline
     if window is not None:
-        for signal in _RATIOS:
-            shown.put(metrics.SIGNAL, (*site, signal.value), window.rates.of(signal))
+        shown.spread(metrics.SIGNAL, site, _RATIO_NAMES, _ratios(window.rates))
         shown.put(metrics.LATENCY, site, window.rates.latency_p95)
         shown.put(metrics.WINDOW_REQUESTS, site, window.requests)
         shown.put(metrics.WINDOW_SECONDS, site, window.seconds)
     if baseline is not None:
-        for signal in _RATIOS:
-            shown.put(metrics.SIGNAL_BASELINE, (*site, signal.value), baseline.rates.of(signal))
+        shown.spread(metrics.SIGNAL_BASELINE, site, _RATIO_NAMES, _ratios(baseline.rates))
         shown.put(metrics.LATENCY_BASELINE, site, baseline.rates.latency_p95)
         shown.put(metrics.BASELINE_SECONDS, site, baseline.hours * 3600.0)
         shown.put(metrics.BASELINE_AGE, site, exposition.now - baseline.newest)
-    for penalty in verdict.penalties:
-        shown.put(metrics.PENALTY, (*site, penalty.signal.value), penalty.points)
-    shown.put(metrics.SCORE, site, verdict.score)
-    shown.put(metrics.SCORE_RAW, site, verdict.score_raw)
-    shown.put(metrics.PARSER_SCORE, site, verdict.parser_score)
-    for band in Band:
-        shown.put(metrics.BAND, (*site, band.value), float(band is verdict.band))
-    shown.put(metrics.BAND_HELD, site, float(verdict.state.held))
-    shown.put(metrics.BAND_SINCE, site, verdict.state.since)
+    penalties = verdict.penalties
+    shown.spread(metrics.PENALTY, site, tuple([p.signal.value for p in penalties]), [p.points for p in penalties])
     for spec, ratios in ((metrics.ERROR_RATIO, verdict.route_error), (metrics.ROUTE_REFUSED, verdict.route_refused)):
-        for route, ratio in ratios.items():
-            if route in exposition.config.routes:
-                shown.put(spec, (*site, route), ratio)
+        known = [route for route in ratios if route in exposition.config.routes]
+        shown.spread(spec, site, tuple(known), [ratios[route] for route in known])
+    costs = (window.cost if window is not None else None, baseline.cost if baseline is not None else None)
+    for specs, cost in zip(_COSTS, costs, strict=True):
+        if cost is not None:
+            for spec, value in zip(specs, (cost.requests, cost.retries, cost.bytes, cost.credits), strict=True):
+                shown.put(spec, site, value)
 
 
-def _conclusions(shown: _Families, verdict: Verdict) -> None:
+def _ratios(rates: Rates) -> tuple[float | None, ...]:
+    return (rates.hard_block, rates.challenge, rates.soft_block, rates.refused, rates.extraction)
+
+
+def _conclusions(shown: Series, verdict: Verdict) -> None:
     """Gauges of what follows from one verdict."""
     site, advice, override = (verdict.site,), verdict.advice, verdict.override
     shown.put(metrics.DIAGNOSIS, (*site, verdict.diagnosis.value), 1.0)
@@ -207,15 +203,9 @@ def _conclusions(shown: _Families, verdict: Verdict) -> None:
     if override is not None:
         shown.put(metrics.OVERRIDE_UNTIL, (*site, override.kind.value), override.until)
     shown.put(metrics.MAINTENANCE, site, 1.0 if verdict.maintenance else None)
-    window, baseline = verdict.window, verdict.baseline
-    costs = (window.cost if window is not None else None, baseline.cost if baseline is not None else None)
-    for specs, cost in zip(_COSTS, costs, strict=True):
-        if cost is not None:
-            for spec, value in zip(specs, (cost.requests, cost.retries, cost.bytes, cost.credits), strict=True):
-                shown.put(spec, site, value)
 
 
-def _canaries(shown: _Families, exposition: Exposition) -> None:
+def _canaries(shown: Series, exposition: Exposition) -> None:
     """Gauges of the latest runs, and the counters of all runs, of configured canaries."""
     config, committed = exposition.config, exposition.committed
     index = HostIndex({name: site.hosts for name, site in config.sites.items()})
@@ -241,7 +231,7 @@ def _canaries(shown: _Families, exposition: Exposition) -> None:
         shown.histogram(metrics.SCHEDULE_LAG, (), lag.counts, lag.total, first=LAG_FIRST)
 
 
-def _late(shown: _Families, exposition: Exposition) -> None:
+def _late(shown: Series, exposition: Exposition) -> None:
     """Whether each pushed canary has arrived lately, by what is on disk; one that is new has its time to come."""
     runs, now = exposition.committed.runs, exposition.now
     for canary in exposition.config.canaries:
@@ -255,7 +245,7 @@ def _late(shown: _Families, exposition: Exposition) -> None:
             shown.put(metrics.CANARY_LATE, labels, float(now - seen > canary.late_after.total_seconds()))
 
 
-def _run(shown: _Families, canary: Canary, stored: StoredRun) -> None:
+def _run(shown: Series, canary: Canary, stored: StoredRun) -> None:
     """Gauges of the latest run of one canary through one route."""
     run = stored.run
     labels = (run.site, run.canary, run.route)
@@ -274,7 +264,7 @@ def _run(shown: _Families, canary: Canary, stored: StoredRun) -> None:
             shown.put(metrics.CANARY_VALUE, (*labels, value.name), value.number)
 
 
-def _history(shown: _Families, committed: Committed) -> None:
+def _history(shown: Series, committed: Committed) -> None:
     shown.put(metrics.HISTORY_FAILURES, (), committed.failures)
     shown.put(metrics.HISTORY_COMMIT, (), committed.at)
     shown.put(metrics.HISTORY_SIZE, (), committed.size)

@@ -248,8 +248,18 @@ class PushToken:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class MetricsSettings:
+    """How much /metrics shows of a site: everything, or the score, the band and the advice, beside its canaries."""
+
+    detail: Literal["full", "score"] = "full"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PushSettings:
-    """Who may post."""
+    """Who may post, and how much. A token alone may post for every site.
+
+    `max_age` is how old what is pushed may be, `max_waiting_bytes` how much of it may be in memory at once.
+    """
 
     tokens: tuple[Secret | PushToken, ...] = ()
     max_age: timedelta = timedelta(hours=6)
@@ -270,6 +280,7 @@ class Config:
     fetch: Fetching = field(default_factory=Fetching)
     history: HistorySettings = field(default_factory=HistorySettings)
     push: PushSettings = field(default_factory=PushSettings)
+    metrics: MetricsSettings = field(default_factory=MetricsSettings)
     advice: AdviceSettings = field(default_factory=AdviceSettings)
     maintenance: tuple[Maintenance, ...] = ()
     uplink: UplinkSettings = field(default_factory=UplinkSettings)

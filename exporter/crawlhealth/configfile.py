@@ -23,6 +23,7 @@ from crawlhealth.config import (
     Fetching,
     HistorySettings,
     Maintenance,
+    MetricsSettings,
     PushSettings,
     Route,
     ScoreSettings,
@@ -94,6 +95,7 @@ class _Written:
     fetch: Fetching = field(default_factory=Fetching)
     history: HistorySettings = field(default_factory=HistorySettings)
     push: PushSettings = field(default_factory=PushSettings)
+    metrics: MetricsSettings = field(default_factory=MetricsSettings)
     advice: AdviceSettings = field(default_factory=AdviceSettings)
     maintenance: tuple[Maintenance, ...] = ()
     uplink: UplinkSettings = field(default_factory=UplinkSettings)
@@ -140,6 +142,7 @@ def load(path: Path, *, environ: Mapping[str, str]) -> Config:
         fetch=written.fetch,
         history=written.history,
         push=written.push,
+        metrics=written.metrics,
         advice=written.advice,
         maintenance=written.maintenance,
         uplink=written.uplink,

@@ -17,9 +17,9 @@ HISTOGRAM_LAST: Final = 46.4
 """The published bounds of `crawlhealth_request_duration_seconds`, in seconds."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class MetricSpec:
-    """One metric: `name` as written in queries (counters with `_total`)."""
+    """One metric: `name` as written in queries (counters with `_total`). There is one object of each."""
 
     name: str
     kind: str

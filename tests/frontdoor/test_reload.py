@@ -12,6 +12,7 @@ from crawlhealth import web
 from crawlhealth.collector import Exposition
 from crawlhealth.config import Config
 from crawlhealth.history import Committed
+from crawlhealth.series import Text
 
 FLOOD = 100
 """More than the threads that answer requests."""
@@ -30,7 +31,7 @@ def test_reloads_that_wait_do_not_keep_scrapes_waiting() -> None:
 
     application = web.create(
         web.WebState(
-            registry=CollectorRegistry(), exposition=exposition, reload=reload, tokens=tuple,
+            text=Text, registry=CollectorRegistry(), exposition=exposition, reload=reload, tokens=tuple,
             ready=lambda: True, problem=lambda: None,
         )
     )  # fmt: skip

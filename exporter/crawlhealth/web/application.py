@@ -19,6 +19,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from crawlhealth.collector import Exposition
 from crawlhealth.config import PushToken, Secret
 from crawlhealth.configfile import ConfigError
+from crawlhealth.series import Text
 from crawlhealth.traffic.gathering import Gathering
 from crawlhealth.traffic.intake import Intake
 from crawlhealth.traffic.minutes import WindowGathering
@@ -53,6 +54,7 @@ class WebState:
     may be in memory at once. `problem` says what keeps the exporter from working, None while it works.
     """
 
+    text: Callable[[], Text]
     registry: CollectorRegistry
     exposition: Callable[[], Exposition]
     past: Callable[[str, float], SitePast]
@@ -95,7 +97,7 @@ def create(state: WebState) -> ASGIApp:
         routes=[
             Route("/", landing_endpoint(state.exposition), methods=["GET"]),
             Route("/sites/{name}", site_endpoint(state.exposition, state.past), methods=["GET"]),
-            Route("/metrics", metrics_endpoint(state.registry), methods=["GET"]),
+            Route("/metrics", metrics_endpoint(state.text, state.registry), methods=["GET"]),
             Route("/api/v1/observations", pushes.endpoint(Gathering), methods=["POST"]),
             Route("/api/v1/windows", pushes.endpoint(WindowGathering), methods=["POST"]),
             *site_routes(state.sites, state.watch),

@@ -110,8 +110,8 @@ def evidence(*, hostile: bool = False) -> Evidence:
         final_url="javascript:alert(3)" if hostile else "https://shop.example/listing?page=1",
         headers=(("cf-mitigated", "challenge"), ("content-type", "text/html"), ("server", "cloudflare")),
         title=HOSTILE if hostile else "Just a moment...",
-        marker="header cf-mitigated",
-        where="headers",
+        marker="cf-mitigated: challenge",
+        where="header",
         excerpt=HOSTILE if hostile else "Just a moment... Enable JavaScript and cookies to continue. Ray ID 8f2c…",
         vendors=("cloudflare",),
     )
@@ -167,7 +167,7 @@ def verdict(site: str, band: Band, *, at: float = NOW, score: int | None = None)
         parser_score=100,
         penalties=costs,
         reasons=reasons(costs) if bad else (),
-        window=Window(seconds=HOUR, requests=1240, extractions=1000, rates=rates),
+        window=Window(seconds=1800.0, requests=1240, extractions=1000, rates=rates),
         baseline=Baseline(hours=312, newest=NOW - DAY, rates=NORMAL),
         diagnosis=Diagnosis.SITE if bad else Diagnosis.NONE,
         advice=Advice(concurrency_ratio=0.65, revisit_multiplier=2.4, cost_multiplier=1.3)

@@ -93,7 +93,7 @@ def test_what_a_person_on_call_needs_is_on_the_page(url: str) -> None:
         "It is the site: every route with traffic shows it.",
         "65% of the usual",
         "number equals 51.77, the same on direct, dc-us",
-        "header cf-mitigated in headers",
+        "cf-mitigated: challenge in header",
         "cloudflare challenge, canary listing through dc-us",
         "score from 9",
     ):

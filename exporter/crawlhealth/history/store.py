@@ -34,7 +34,7 @@ log = logging.getLogger(__name__)
 BASELINE_SPAN = 16 * rollup.DAY
 """How far back the hours of a record reach unless told otherwise."""
 RECORD_POINTS = 5
-RECORD_GAP = 30.0
+RECORD_GAP = 15.0
 """A score that moved by so many points is recorded, but not within so many seconds of the one before."""
 
 

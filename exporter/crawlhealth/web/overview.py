@@ -100,7 +100,7 @@ def _row(site: str, verdict: Verdict | None, runs: list[CanaryRun], now: float) 
         score="–" if verdict.score is None else str(verdict.score),
         parser_score="–" if verdict.parser_score is None else str(verdict.parser_score),
         since=f"for {words.span(now - since)}" if since else "",
-        window="" if window is None else f"{window.requests:,.0f} requests in {words.span(window.seconds)}",
+        window="" if window is None else words.basis(window),
         advice=_advice(verdict),
         headline=words.headline(verdict),
         reasons=tuple(words.explain(penalty) for penalty in verdict.reasons),

@@ -108,9 +108,12 @@ def refusal_view(refusal: Refusal, now: float) -> RefusalView:
 
 
 def _evidence(evidence: Evidence, url: str = "") -> EvidenceView:
+    decided = evidence.marker
+    if decided and evidence.where and evidence.where not in decided:
+        decided = f"{decided} in {evidence.where}"
     facts = (
         ("status", "" if evidence.status is None else str(evidence.status)),
-        ("decided by", f"{evidence.marker} in {evidence.where}" if evidence.marker else ""),
+        ("decided by", decided),
         ("asked for", url),
         ("final address", evidence.final_url),
         ("title", evidence.title),

@@ -19,8 +19,8 @@ PAGE_SPAN = 14 * DAY
 """How far back a page shows its site."""
 PAGE_REFUSALS = 20
 """How many refusals a page shows."""
-SHORTEST = 600.0
-"""The first chart of a young history spans less than a day, but at least this."""
+SHORTEST = 120.0
+"""The chart of a young history spans at least this."""
 
 _SHARES = (Signal.HARD_BLOCK, Signal.CHALLENGE, Signal.SOFT_BLOCK)
 _FULL_BAR = 0.25
@@ -85,6 +85,16 @@ class SiteView:
     refusals: tuple[RefusalView, ...] = ()
     charts: tuple[Chart, ...] = field(default=())
 
+    @property
+    def failing(self) -> tuple[CanaryView, ...]:
+        """The canaries that are not well."""
+        return tuple(canary for canary in self.canaries if not canary.ok)
+
+    @property
+    def passing(self) -> tuple[CanaryView, ...]:
+        """The canaries that are."""
+        return tuple(canary for canary in self.canaries if canary.ok)
+
 
 def view(site: str, exposition: Exposition, past: SitePast) -> SiteView:
     """The page of a configured site at the exposition's moment."""
@@ -112,7 +122,7 @@ def _with(page: SiteView, verdict: Verdict, now: float) -> SiteView:
         score="–" if verdict.score is None else str(verdict.score),
         parser_score="–" if verdict.parser_score is None else str(verdict.parser_score),
         since=f"for {words.span(now - state.since)}, since {words.moment(state.since)}" if state.since else "",
-        window="" if window is None else f"{window.requests:,.0f} requests in {words.span(window.seconds)}",
+        window="" if window is None else words.basis(window),
         baseline="" if baseline is None else f"learnt from {baseline.hours:,} hours",
         headline=words.headline(verdict),
         reasons=tuple(words.explain(penalty) for penalty in verdict.reasons),
@@ -129,13 +139,12 @@ def _with(page: SiteView, verdict: Verdict, now: float) -> SiteView:
 
 
 def _charts(past: SitePast, verdict: Verdict | None, now: float) -> tuple[Chart, ...]:
-    """The last day (less for a young history), and the last two weeks where there is more than a day to show."""
+    """The last day, the last two weeks where there is more to show, and less than a day where no score is older."""
     verdicts = [*past.verdicts, *(() if verdict is None else (verdict,))]
-    times = [verdict.at for verdict in verdicts] + [slot.start for slot in past.slots]
-    oldest = min(times, default=now)
-    spans = [min(DAY, max(SHORTEST, now - oldest))]
-    if now - oldest > DAY:
-        spans.append(PAGE_SPAN)
+    judged = now - min((verdict.at for verdict in verdicts), default=now)
+    known = max(judged, now - min((slot.start for slot in past.slots), default=now))
+    young = [max(SHORTEST, judged)] if judged < DAY / 2 else []
+    spans = [*young, *(span for span in (DAY, PAGE_SPAN) if known > span / 2)]
     return tuple(draw(verdicts, past.slots, since=now - span, now=now) for span in spans)
 
 

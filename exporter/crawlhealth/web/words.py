@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 
 from crawlhealth.checks import Check, ValueSpec
-from crawlhealth.model import Band, CanaryRun, Diagnosis, OverrideKind, Penalty, Signal, Unknown, Verdict
+from crawlhealth.model import Band, CanaryRun, Diagnosis, OverrideKind, Penalty, Signal, Unknown, Verdict, Window
 
 UNKNOWN: Mapping[Unknown, str] = {
     Unknown.NOT_ENOUGH_REQUESTS: "No score: not enough requests in the window.",
@@ -91,6 +91,8 @@ def explain(penalty: Penalty) -> str:
 def headline(verdict: Verdict) -> tuple[str, ...]:
     """What the verdict comes to, in sentences, the most important first."""
     said = [BAND[verdict.band]]
+    if verdict.band is Band.NORMAL and verdict.reasons:
+        said = ["The site serves nearly as it normally does. What differs:"]
     if verdict.unknown is not None:
         said = [UNKNOWN[verdict.unknown]] if verdict.band is Band.UNKNOWN else [*said, UNKNOWN[verdict.unknown]]
     if verdict.state.held:
@@ -100,6 +102,11 @@ def headline(verdict: Verdict) -> tuple[str, ...]:
     if verdict.maintenance:
         said.append("Planned maintenance: the band stands still and nobody is called.")
     return tuple(said)
+
+
+def basis(window: Window) -> str:
+    """What a verdict was read from."""
+    return f"{window.requests:,.0f} requests, half-life {span(window.seconds)}"
 
 
 def state(run: CanaryRun) -> str:
@@ -120,14 +127,15 @@ def expected(spec: ValueSpec) -> str:
 
 
 def _check(check: Check) -> str:
-    argument = check.argument
-    if check.name in ("present", "absent"):
-        return check.name
+    argument, name = check.argument, check.name.replace("_", " ")
+    if argument is True:
+        return name
     if isinstance(argument, Mapping):
-        said = " and ".join(
-            f"{str(key).replace('_', ' ')} {value}" for key, value in argument.items() if key != "decimal"
-        )
-        return f"{check.name} {said}"
+        return f"{name} {' and '.join(_bound(key, value) for key, value in argument.items() if key != 'decimal')}"
     if isinstance(argument, list | tuple):
-        return f"{check.name.replace('_', ' ')} {', '.join(map(str, argument))}"
-    return f"{check.name.replace('_', ' ')} {argument}"
+        return f"{name} {', '.join(map(str, argument))}"
+    return f"{name} {argument}"
+
+
+def _bound(key: object, value: object) -> str:
+    return f"within {value} %" if key == "within_percent" else f"{str(key).replace('_', ' ')} {value}"

@@ -50,6 +50,9 @@ from crawlhealth.numbers import READ_CHARACTERS, is_only_number, number
         pytest.param("1.2.3", None, None, id="a version is no number"),
         pytest.param("9" * 400, None, None, id="more digits than a float holds"),
         pytest.param(" " * READ_CHARACTERS + "5", None, None, id="only the beginning of a text is looked at"),
+        pytest.param(
+            "x" * (READ_CHARACTERS - 2) + " 1299", None, 1299.0, id="a number that begins in it is read whole"
+        ),
     ],
 )
 def test_number(text: str | None, decimal: str | None, expected: float | None) -> None:

@@ -53,11 +53,11 @@ def find(text: str | None, decimal: str | None = None) -> tuple[float, str] | No
     """The first number in a text and the text around it."""
     if not text:
         return None
-    plain = _plain(text[:READ_CHARACTERS])
+    plain = _plain(text[: READ_CHARACTERS + LONGEST_NUMBER])
     if len(plain) <= LONGEST_NUMBER and _EXPONENT.fullmatch(plain.strip()):
         return float(plain), ""
     match = _NUMBER.search(plain)
-    if match is None:
+    if match is None or match.start() >= READ_CHARACTERS:
         return None
     start, end = match.span()
     written = plain[start:end]

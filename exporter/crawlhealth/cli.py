@@ -13,7 +13,7 @@ from typing import IO
 
 import click
 
-from crawlhealth import __version__, configfile, deciding, web
+from crawlhealth import __version__, configfile, deciding, exporting, web
 from crawlhealth import bundle as rendering
 from crawlhealth import demo as showing
 from crawlhealth import probe as probing
@@ -164,6 +164,7 @@ def bundle(out: Path, only_check: bool, job: str, time_scale: float) -> None:
     sys.exit(1 if differences else 0)
 
 
+main.add_command(exporting.export)
 main.add_command(deciding.pause)
 main.add_command(deciding.resume)
 main.add_command(deciding.limit)

@@ -6,21 +6,29 @@ from crawlhealth.history.database import FILE_NAME, HistoryError
 from crawlhealth.history.decisions import Decisions
 from crawlhealth.history.importing import import_windows
 from crawlhealth.history.journal import Learnt
+from crawlhealth.history.past import Past
 from crawlhealth.history.pushes import Pushed, PushKey
+from crawlhealth.history.reading import reading, stored_runs
+from crawlhealth.history.rollup import DAY, KEEP_DAYS
 from crawlhealth.history.store import History
 
 __all__ = [
+    "DAY",
     "FILE_NAME",
+    "KEEP_DAYS",
     "Batch",
     "Committed",
     "Decisions",
     "History",
     "HistoryError",
     "Learnt",
+    "Past",
     "PushKey",
     "Pushed",
     "StoredRun",
     "Stratum",
     "Timings",
     "import_windows",
+    "reading",
+    "stored_runs",
 ]

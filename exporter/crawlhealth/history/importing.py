@@ -24,12 +24,13 @@ def import_windows(path: Path, settings: HistorySettings, slots: Iterable[Slot],
     Replaced are all rows of the same site, route and source that a slot overlaps, whatever their width, so that no time
     counts twice; of slots that overlap one another the finer ones count. Those older than `keep_minutes` are summed to
     their hour, so that all of an hour's minutes belong into one import. No counter moves. `slots` must be aligned to
-    their width, which is at most an hour, and not older than `keep_hours`. A running exporter notices at its next
-    commit or evaluation. Raises HistoryError; what was written by then stays, and the import may be made again.
+    their width: a day for days older than `keep_hours`, at most an hour for later ones. A running exporter notices at
+    its next commit or evaluation. Raises HistoryError; what was written by then stays, and it may be imported again.
     """
     try:
         with closing(open_undamaged(path, now=now)) as connection:
-            taken = _gather(connection, slots, oldest=now - settings.keep_hours.total_seconds())
+            kept = (now - settings.keep_hours.total_seconds()) // rollup.DAY * rollup.DAY
+            taken = _gather(connection, slots, oldest=kept)
             fine_from = (now - settings.keep_minutes.total_seconds()) // HOUR * HOUR
             days = connection.execute("SELECT DISTINCT site, day FROM incoming ORDER BY site, day").fetchall()
             for first in range(0, len(days), DAYS_AT_ONCE):
@@ -55,7 +56,7 @@ def _gather(connection: sqlite3.Connection, slots: Iterable[Slot], *, oldest: fl
     def counted() -> Iterator[tuple[object, ...]]:
         nonlocal taken
         for slot in slots:
-            if slot.start < oldest:
+            if slot.seconds < rollup.DAY and slot.start < oldest:
                 raise ValueError(f"a window of {slot.site} is older than what is kept")
             taken += 1
             day = slot.start // rollup.DAY * rollup.DAY
@@ -94,9 +95,12 @@ def _replace(connection: sqlite3.Connection, site: str, day: float, fine_from: f
     hours: dict[tuple[str, Source, float], Tally] = {}
     summed: dict[tuple[str, Source, float], Tally] = {}
     fine: list[Slot] = []
+    whole: rollup.Hours = {}
     for slot in _incoming(connection, site, day):
         key = (slot.route, slot.source, slot.start // HOUR * HOUR)
-        if slot.seconds >= HOUR:
+        if slot.seconds >= rollup.DAY:
+            whole[slot.route, slot.source, day] = slot.tally
+        elif slot.seconds >= HOUR:
             hours[key] = slot.tally
         elif slot.start < fine_from:
             summed.setdefault(key, Tally()).merge(slot.tally)
@@ -108,10 +112,14 @@ def _replace(connection: sqlite3.Connection, site: str, day: float, fine_from: f
             "DELETE FROM minutes WHERE start >= ? AND start < ? AND site = ? AND route = ? AND source = ?",
             (key[2], key[2] + HOUR, site, key[0], key[1].value),
         )
+    connection.executemany(
+        "DELETE FROM minutes WHERE start >= ? AND start < ? AND site = ? AND route = ? AND source = ?",
+        ((day, day + rollup.DAY, site, route, source.value) for route, source, _ in whole),
+    )
     for slot in fine:
         packed.hours.pop((slot.route, slot.source, slot.start // HOUR * HOUR), None)
     rows.put_slots(connection, fine)
-    rollup.put_day(connection, site, day, packed)
+    rollup.put_day(connection, site, day, rollup.folded(packed, day, whole) if whole else packed)
 
 
 def _incoming(connection: sqlite3.Connection, site: str, day: float) -> Iterator[Slot]:

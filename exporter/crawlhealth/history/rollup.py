@@ -123,13 +123,16 @@ def fold_days(connection: sqlite3.Connection, *, before: float, limit: int) -> i
         (int(HOUR), int(DAY), before, limit),
     ).fetchall()
     for site, day, strata in rows:
-        total: Hours = {}
-        for (route, source, _), tally in _unpacked(strata).items():
-            total.setdefault((route, source, float(day)), Tally()).merge(tally)
-        connection.execute(
-            "UPDATE days SET step = ?, strata = ? WHERE site = ? AND day = ?", (int(DAY), _packed(total), site, day)
-        )
+        put_day(connection, site, day, folded(PackedDay(hours=_unpacked(strata)), day, {}))
     return len(rows)
+
+
+def folded(day: PackedDay, start: float, whole: Hours) -> PackedDay:
+    """A day's hours summed to one entry a route and source, but for those that `whole` has as such."""
+    total: Hours = {}
+    for (route, source, _), tally in day.hours.items():
+        total.setdefault((route, source, float(start)), Tally()).merge(tally)
+    return PackedDay(step=DAY, hours={**total, **whole})
 
 
 def prune(connection: sqlite3.Connection, *, days_before: float, verdicts_before: float, limit: int) -> int:

@@ -91,13 +91,13 @@ WHERE m.start = starts.start AND m.site = ?
 
 def read_slots(connection: sqlite3.Connection, site: str, since: float) -> Iterator[Slot]:
     """The fine slots of one site that began at `since` or later. Raises ValueError where they cannot be read."""
-    return _slots(connection.execute(_SITE_SINCE, (since, site)).fetchall())
+    return slots_of(connection.execute(_SITE_SINCE, (since, site)).fetchall())
 
 
 def read_all_slots(connection: sqlite3.Connection, since: float) -> Iterator[Slot]:
     """The fine slots of all sites that began at `since` or later, oldest first. Raises ValueError like `read_slots`."""
     query = "SELECT site, route, source, start, seconds, tally FROM minutes WHERE start >= ? ORDER BY start"
-    return _slots(connection.execute(query, (since,)))
+    return slots_of(connection.execute(query, (since,)))
 
 
 def read_present(connection: sqlite3.Connection, keys: Iterable[SlotKey]) -> dict[SlotKey, Slot]:
@@ -109,11 +109,12 @@ def read_present(connection: sqlite3.Connection, keys: Iterable[SlotKey]) -> dic
     return {
         (slot.site, slot.route, slot.source, slot.start): slot
         for site, route, source, start in keys
-        for slot in _slots(connection.execute(query, (start, site, route, source.value)))
+        for slot in slots_of(connection.execute(query, (start, site, route, source.value)))
     }
 
 
-def _slots(found: Iterable[tuple[str, str, str, float, float, bytes]]) -> Iterator[Slot]:
+def slots_of(found: Iterable[tuple[str, str, str, float, float, bytes]]) -> Iterator[Slot]:
+    """The fine slots of rows: site, route, source, start, seconds, tally. Raises ValueError for one that is none."""
     for site, route, source, start, seconds, blob in found:
         yield Slot(site=site, route=route, source=Source(source), start=start, seconds=seconds, tally=unpack(blob))
 

@@ -11,6 +11,7 @@ from typing import Annotated, Final, Literal
 import msgspec
 
 from crawlhealth.config import DIRECT, Config
+from crawlhealth.history import DAY, KEEP_DAYS
 from crawlhealth.outcome import Source
 from crawlhealth.tally import Slot, Tally
 from crawlhealth.traffic import latency
@@ -39,6 +40,7 @@ class _Latency(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     p50: _Seconds | None = None
     p95: _Seconds | None = None
     buckets: dict[str, _Count] | None = None
+    sum: _Amount | None = None
 
 
 class _Window(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -68,10 +70,11 @@ _decode = msgspec.json.Decoder(_Window).decode
 def read_windows(lines: Iterable[bytes], *, config: Config, now: float) -> Iterator[Slot | Problem]:
     """Each line of a JSON Lines file as a slot, or as the problem with it; blank lines are skipped.
 
-    Widths are a minute, an hour or the history's resolution, starts are multiples of them; sites and routes must be
-    configured; a window must lie within what is kept, and not in the future of `now`. `requests` counts all outcomes,
-    ok is the rest; a negative rest is refused. Latency of the ok ones comes as quantiles (p95, and p50, else half of
-    it) or as cumulative buckets by upper bound; both are approximated.
+    Widths are a minute, an hour or the history's resolution, and a day for what is too old to be kept by the hour;
+    starts are multiples of them; sites and routes must be configured; a window must lie within what is kept, and not in
+    the future of `now`. `requests` counts all outcomes, ok is the rest; a negative rest is refused. Latency of the ok
+    ones comes as quantiles (p95, and p50, else half of it) or as cumulative buckets by upper bound; both are
+    approximated, unless the bounds are ours and `sum` (seconds in all) is there too.
     """
     for number, line in enumerate(lines, start=1):
         text = line.strip()
@@ -108,6 +111,7 @@ def read_window(line: bytes, *, config: Config, now: float, quantiles: bool = Tr
     if not quantiles and window.latency_seconds is not None and window.latency_seconds.buckets is None:
         raise ValueError("latency_seconds must have buckets: quantiles are for import only")
     histogram = _histogram(window.latency_seconds, ok) if window.latency_seconds is not None else {}
+    given = None if window.latency_seconds is None else window.latency_seconds.sum
     return Slot(
         site=window.site,
         route=window.route,
@@ -117,7 +121,7 @@ def read_window(line: bytes, *, config: Config, now: float, quantiles: bool = Tr
         tally=Tally(
             ok=ok,
             latency=histogram,
-            latency_sum=latency.total_seconds(histogram),
+            latency_sum=latency.total_seconds(histogram) if given is None else given,
             **{name: getattr(window, name) for name in _SAME},
         ),
     )
@@ -131,7 +135,7 @@ _SAME: Final = (
 
 def _start(window: _Window, config: Config, now: float) -> float:
     width = window.window_seconds
-    widths = sorted({60.0, 3600.0, config.history.resolution.total_seconds()})
+    widths = sorted({60.0, 3600.0, config.history.resolution.total_seconds(), DAY})
     if width not in widths:
         raise ValueError(f"window_seconds is {width:g}: write one of {', '.join(f'{w:g}' for w in widths)}")
     start = _time(window.start)
@@ -139,7 +143,13 @@ def _start(window: _Window, config: Config, now: float) -> float:
         raise ValueError(f"start is not a multiple of window_seconds ({width:g})")
     if start + width > now + max(width, FUTURE_SECONDS):
         raise ValueError("start is in the future")
-    if start < now - config.history.keep_hours.total_seconds():
+    hours_from = (now - config.history.keep_hours.total_seconds()) // DAY * DAY
+    if width == DAY:
+        if start >= hours_from:
+            raise ValueError("a window of a day must be older than history.keep_hours: write its hours")
+        if start < now - KEEP_DAYS:
+            raise ValueError("start is longer ago than two years")
+    elif start < hours_from:
         raise ValueError("start is longer ago than history.keep_hours")
     return start
 
@@ -161,6 +171,8 @@ def _histogram(written: _Latency, ok: int) -> dict[int, int]:
         if written.p50 is not None or written.p95 is not None:
             raise ValueError("latency_seconds has both buckets and quantiles: write one of them")
         return latency.from_buckets(_buckets(written.buckets, ok))
+    if written.sum is not None:
+        raise ValueError("latency_seconds has a sum beside quantiles: it belongs to buckets")
     if written.p95 is None:
         raise ValueError("latency_seconds has no p95")
     p50 = written.p95 / 2 if written.p50 is None else written.p50

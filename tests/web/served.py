@@ -35,9 +35,8 @@ def served(application: ASGIApp) -> Iterator[str]:
         listener.close()
 
 
-@contextmanager
-def pages(*, hostile: bool = False, more: int = 0) -> Iterator[str]:
-    """The URL of the pages of the sample sites, with the headers that every answer carries."""
+def application(*, hostile: bool = False, more: int = 0) -> ASGIApp:
+    """The pages of the sample sites, with the headers that every answer carries."""
     routes = [
         Route("/", landing_endpoint(lambda: sample.exposition(more=more, hostile=hostile))),
         Route(
@@ -48,5 +47,11 @@ def pages(*, hostile: bool = False, more: int = 0) -> Iterator[str]:
             ),
         ),
     ]
-    with served(with_headers(Starlette(routes=routes))) as url:
+    return with_headers(Starlette(routes=routes))
+
+
+@contextmanager
+def pages(*, hostile: bool = False, more: int = 0) -> Iterator[str]:
+    """The URL of the pages of the sample sites while they are served."""
+    with served(application(hostile=hostile, more=more)) as url:
         yield url

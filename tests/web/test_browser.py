@@ -5,10 +5,13 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterator
 
+import bcrypt
 import pytest
-from playwright.sync_api import Browser, Page, Request, sync_playwright
+from playwright.sync_api import Browser, Error, Page, Request, sync_playwright
 
-from web.served import pages
+from crawlhealth.web import Gate
+from crawlhealth.web.webfile import WebFile
+from web.served import application, pages, served
 
 PATHS = ("/", "/sites/quotes", "/sites/books", "/sites/shop", "/sites/maps", "/sites/none")
 LEAST_CONTRAST = 4.5  # WCAG 2.2, 1.4.3 (AA)
@@ -108,3 +111,16 @@ def test_a_person_finds_the_site_and_its_reasons(page: Page, url: str) -> None:
     page.get_by_role("searchbox").fill("store-0007")
     page.get_by_role("button", name="find").click()
     assert page.locator("tbody tr").count() == 1
+
+
+def test_a_browser_that_knows_the_password_walks_through_the_gate(browser: Browser) -> None:
+    users = {"anna": bcrypt.hashpw(b"open sesame", bcrypt.gensalt(4)).decode()}
+    gate = Gate(application(), lambda: WebFile(basic_auth_users=users), lambda: ())
+    with served(gate) as url, browser.new_context() as stranger:
+        with pytest.raises(Error, match="ERR_INVALID_AUTH_CREDENTIALS"):
+            stranger.new_page().goto(url + "/sites/shop")
+        with browser.new_context(http_credentials={"username": "anna", "password": "open sesame"}) as context:
+            page = context.new_page()
+            page.goto(url + "/")
+            page.get_by_role("link", name="shop", exact=True).click()
+            assert page.get_by_role("heading", name="shop", exact=True).is_visible()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ssl
 import statistics
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from datetime import timedelta
@@ -204,6 +206,19 @@ def test_a_broken_file_does_not_start(write: Callable[[str], Path], tmp_path: Pa
     assert exporter.stop() == 1
     assert problem in exporter.log()
     assert "Traceback" not in exporter.log()
+
+
+def test_a_file_is_checked_without_serving(write: Callable[[str], Path], tmp_path: Path) -> None:
+    (tmp_path / "crawlhealth.yml").write_text(CONFIG)
+
+    def check(text: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "crawlhealth.cli", "check", "--config", str(tmp_path / "crawlhealth.yml")]
+        command += ["--web.config.file", str(write(text))]
+        return subprocess.run(command, check=False, capture_output=True, text=True, timeout=60)
+
+    assert check(f"{TLS}}}").returncode == 0
+    broken = check("tls_server_config: {cert_file: ca.crt, key_file: server.key}")
+    assert (broken.returncode, "web.yml:1:" in broken.stderr, "is not the key" in broken.stderr) == (1, True, True)
 
 
 def test_headers_are_added_and_blank_ones_left_out(

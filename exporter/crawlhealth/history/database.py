@@ -7,7 +7,7 @@ import logging
 import os
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, nullcontext
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, TypeVar
@@ -132,10 +132,14 @@ def open_database(
 
 
 def open_undamaged(path: Path, *, now: float) -> sqlite3.Connection:
-    """The database for a second process: like `open_database`, but a damaged file is left alone (HistoryError)."""
+    """The database for a second process: like `open_database`, but a damaged file is left alone (HistoryError).
+
+    So is one of an earlier schema that an exporter uses: it would not know its own tables any more.
+    """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        return _opened(path, now, lambda _: None, MIGRATIONS, patience=IMPORT_PATIENCE_SECONDS)[0]
+        with locked(path) if _is_earlier(path) else nullcontext():
+            return _opened(path, now, lambda _: None, MIGRATIONS, patience=IMPORT_PATIENCE_SECONDS)[0]
     except (sqlite3.DatabaseError, ValueError, OSError) as error:
         raise HistoryError(f"cannot open the history {path}: {error}") from error
 
@@ -215,6 +219,15 @@ def _check_owner(path: Path, newest: int) -> None:
         )
 
 
+def _is_earlier(path: Path) -> bool:
+    """Whether there is a database of an earlier schema."""
+    if not path.exists() or path.stat().st_size == 0:
+        return False
+    with closing(sqlite3.connect(f"file:{_quoted(path)}?mode=ro", uri=True, timeout=BUSY_SECONDS)) as connection:
+        version: int = connection.execute("PRAGMA user_version").fetchone()[0]
+    return 0 < version < len(MIGRATIONS)
+
+
 def _migrate(connection: sqlite3.Connection, path: Path, now: float, migrations: Sequence[Migration]) -> None:
     """Bring the schema forward, all steps or none, after a backup copy of what was there."""
     version = connection.execute("PRAGMA user_version").fetchone()[0]
@@ -222,8 +235,10 @@ def _migrate(connection: sqlite3.Connection, path: Path, now: float, migrations:
         return
     if version:
         backup = _free(path.with_name(f"{path.name}.backup-v{version}-{_stamp(now)}"))
-        with closing(sqlite3.connect(backup)) as copy:
+        part = _free(backup.with_name(f"{backup.name}.part"))  # a copy cut off must not look like a whole one
+        with closing(sqlite3.connect(part)) as copy:
             connection.backup(copy)
+        part.rename(backup)
         log.info("the history %s moves from schema %d to %d, backup: %s", path, version, len(migrations), backup)
     with transaction(connection):
         version = connection.execute("PRAGMA user_version").fetchone()[0]

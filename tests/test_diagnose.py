@@ -180,6 +180,10 @@ THREE = [run("direct", *DNS, site=site, age=40) for site in ("a", "b", "c")]
     ("runs", "works"),
     [
         pytest.param([], True, id="nothing was tried"),
+        pytest.param(
+            [replace(each, at=NOW - 1) for each in THREE], False,
+            id="they fail again and again: the last success says since when",
+        ),
         pytest.param(THREE, False, id="three sites at once, and nothing answers"),
         pytest.param(THREE[:2], True, id="two sites may be down"),
         pytest.param([*THREE[:2], run("dc", *DNS, site="b", age=40)], True, id="two routes of a site are one site"),
@@ -202,4 +206,18 @@ THREE = [run("direct", *DNS, site=site, age=40) for site in ("a", "b", "c")]
 def test_the_uplink_is_down_when_several_sites_fail_at_once_and_nothing_answers(
     runs: list[CanaryRun], works: bool
 ) -> None:
-    assert uplink_works(runs, now=NOW, settings=UplinkSettings(after=timedelta(seconds=30))) is works
+    settings = UplinkSettings(after=timedelta(seconds=30))
+    assert uplink_works(runs, last_success=NOW - 60, now=NOW, settings=settings) is works
+
+
+@pytest.mark.parametrize(
+    ("last_success", "works"),
+    [
+        pytest.param(None, False, id="nothing ever succeeded"),
+        pytest.param(NOW - 50, False, id="something did before"),
+        pytest.param(NOW - 35, True, id="something did since"),
+    ],
+)
+def test_a_success_since_then_proves_the_uplink(last_success: float | None, works: bool) -> None:
+    settings = UplinkSettings(after=timedelta(seconds=30))
+    assert uplink_works(THREE, last_success=last_success, now=NOW, settings=settings) is works

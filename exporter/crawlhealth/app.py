@@ -82,6 +82,7 @@ class Judge:
             tuple(config.sites),
             now,
             half_lives=tuple(window.total_seconds() for window in settings.windows),
+            enough=max(1, settings.min_requests),
             baseline_span=settings.baseline.reach.total_seconds(),
         )
         for record in records:
@@ -110,8 +111,11 @@ class Judge:
 
     def _surroundings(self, config: Config, now: float) -> Surroundings:
         """What is known beyond a single site."""
-        runs = tuple(stored.run for stored in self._history.runs().values() if stored.run.site in config.sites)
-        self.uplink_up = self._reference() and uplink_works(runs, now=now, settings=config.uplink)
+        known = [stored for stored in self._history.runs().values() if stored.run.site in config.sites]
+        runs = [stored.run for stored in known]
+        last_success = max((stored.last_success for stored in known if stored.last_success is not None), default=None)
+        working = uplink_works(runs, last_success=last_success, now=now, settings=config.uplink)
+        self.uplink_up = working and self._reference()
         overrides = self._decisions.active(now) if self._decisions is not None else {}
         return Surroundings(runs=runs, overrides=overrides, verdicts=self.verdicts, uplink_up=self.uplink_up)
 

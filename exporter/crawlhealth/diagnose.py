@@ -88,14 +88,16 @@ def failures(verdict: Verdict, runs: Iterable[CanaryRun] = ()) -> Mapping[str, f
     return shares
 
 
-def uplink_works(runs: Iterable[CanaryRun], *, now: float, settings: UplinkSettings) -> bool:
+def uplink_works(
+    runs: Iterable[CanaryRun], *, last_success: float | None, now: float, settings: UplinkSettings
+) -> bool:
     """Whether the latest runs of all canaries leave room for our own uplink to be up.
 
     It is down when, since the last answer over HTTP of any site, several sites had nothing but connection errors, and
-    that for a while. Without runs it is up.
+    that for a while. `last_success` is when any canary last succeeded. Without runs it is up.
     """
     lost: list[tuple[str, float]] = []
-    answered: float | None = None
+    answered = last_success
     for run in runs:
         reason = run.classification.reason
         if reason in CONNECTION:
@@ -105,8 +107,7 @@ def uplink_works(runs: Iterable[CanaryRun], *, now: float, settings: UplinkSetti
     since = [(site, at) for site, at in lost if answered is None or at > answered]
     if len({site for site, _ in since}) < settings.sites:
         return True
-    begun = answered if answered is not None else min(at for _, at in since)
-    return now - begun < settings.after.total_seconds()
+    return answered is not None and now - answered < settings.after.total_seconds()
 
 
 def _refused(verdict: Verdict) -> bool:

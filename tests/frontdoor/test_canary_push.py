@@ -104,7 +104,7 @@ def test_a_page_that_is_right(exporter: Exporter) -> None:
 )  # fmt: skip
 def test_outcomes(exporter: Exporter, answer: dict[str, object], outcome: str, reason: str) -> None:
     before = runs(exporter, outcome=outcome)
-    response = push(exporter, **answer)
+    response = exporter.post(KETTLE, json=answer, headers=BEARER)
     assert response.status_code == 200, response.text
     assert (response.json()["outcome"], response.json()["reason"]) == (outcome, reason)
     assert runs(exporter, outcome=outcome) == before + 1
@@ -209,23 +209,23 @@ def test_a_structure_is_remembered_over_a_restart_and_a_new_one_is_accepted(tmp_
     page = "<main class=a><h1>x</h1><ul class=b><li><p class=c><i>1</i></p></li></ul></main>"
     redesign = "<main><section><article><h2>x</h2></article></section></main>"
 
-    def layout_ok(body: str) -> bool:
-        assert push(exporter, path, status=200, body=body).status_code == 200
-        assert exporter.value("crawlhealth_canary_decoy_suspect", **labels) == 0
-        return exporter.value("crawlhealth_canary_value_ok", **labels, value="layout") == 1
+    def layout_ok(running: Exporter, body: str) -> bool:
+        assert push(running, path, status=200, body=body).status_code == 200
+        assert running.value("crawlhealth_canary_decoy_suspect", **labels) == 0
+        return running.value("crawlhealth_canary_value_ok", **labels, value="layout") == 1
 
     (tmp_path / "canaries.yml").write_text(LAYOUT.replace("UNCHANGED", "true"), encoding="utf-8")
     with Exporter(tmp_path, CONFIG, environ={"TOKEN": "sesame"}) as exporter:
-        assert layout_ok(page)
-        assert not layout_ok(redesign)
+        assert layout_ok(exporter, page)
+        assert not layout_ok(exporter, redesign)
     with Exporter(tmp_path, CONFIG, environ={"TOKEN": "sesame"}) as exporter:
-        assert not layout_ok(redesign)
-        assert layout_ok(page)
+        assert not layout_ok(exporter, redesign)
+        assert layout_ok(exporter, page)
         since = datetime.now(UTC).isoformat()
         (tmp_path / "canaries.yml").write_text(LAYOUT.replace("UNCHANGED", f"{{since: '{since}'}}"), encoding="utf-8")
         assert exporter.post("/-/reload", headers=BEARER).status_code == 200
-        assert layout_ok(redesign)
-        assert not layout_ok(page)
+        assert layout_ok(exporter, redesign)
+        assert not layout_ok(exporter, page)
 
 
 def test_no_secret_of_a_pushed_address_is_kept(exporter: Exporter) -> None:

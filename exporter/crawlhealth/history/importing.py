@@ -107,7 +107,10 @@ def _replace(connection: sqlite3.Connection, site: str, day: float, fine_from: f
         else:
             fine.append(slot)
     for key, tally in (hours | summed).items():
-        packed.hours[key] = tally
+        if packed.step >= rollup.DAY:  # kept as a whole already, under other settings
+            whole.setdefault((key[0], key[1], day), Tally()).merge(tally)
+        else:
+            packed.hours[key] = tally
         connection.execute(
             "DELETE FROM minutes WHERE start >= ? AND start < ? AND site = ? AND route = ? AND source = ?",
             (key[2], key[2] + HOUR, site, key[0], key[1].value),

@@ -30,7 +30,7 @@ def record(*slots: Slot, now: float = NOW, seen: int = 1, settings: ScoreSetting
     """What is on record of a site with these slots, as the history would tell it."""
     windows = Windows([window.total_seconds() for window in settings.windows], resolution=1.0)
     windows.add(slots)
-    (views,) = windows.read(["books"], now)
+    (views,) = windows.read(["books"], now, enough=settings.min_requests)
     return SiteRecord(site="books", windows=views, requests=seen)
 
 

@@ -22,8 +22,6 @@ MIN_SERVED: Final = 0.2
 MIN_REASON_POINTS: Final = 1.0
 """What a signal must cost to be named as a reason."""
 
-_SHARES: Final = (Signal.HARD_BLOCK, Signal.CHALLENGE, Signal.SOFT_BLOCK)
-
 
 def share_badness(now: float, baseline: float) -> float:
     """How bad a hostile share is, 0 to 1: 0 at its own normal, 1 at 20 percentage points above it."""
@@ -42,18 +40,18 @@ def latency_badness(now: float | None, baseline: float | None) -> float:
 
 def penalties(now: Rates, baseline: Rates, weights: Weights) -> tuple[Penalty, ...]:
     """What each of the four signals costs in the plain formula, in the order of the weights."""
-    shares = tuple(
-        _penalty(signal, getattr(weights, signal.value), now.of(signal) or 0.0, baseline.of(signal) or 0.0)
-        for signal in _SHARES
-    )
     slow = latency_badness(now.latency_p95, baseline.latency_p95)
-    latency = Penalty(
-        signal=Signal.LATENCY,
-        points=weights.latency * slow,
-        now=now.latency_p95 or 0.0,
-        baseline=baseline.latency_p95 or 0.0,
+    return (
+        _penalty(Signal.HARD_BLOCK, weights.hard_block, now.hard_block, baseline.hard_block),
+        _penalty(Signal.CHALLENGE, weights.challenge, now.challenge, baseline.challenge),
+        _penalty(Signal.SOFT_BLOCK, weights.soft_block, now.soft_block, baseline.soft_block),
+        Penalty(
+            signal=Signal.LATENCY,
+            points=weights.latency * slow,
+            now=now.latency_p95 or 0.0,
+            baseline=baseline.latency_p95 or 0.0,
+        ),
     )
-    return (*shares, latency)
 
 
 def plain(costs: Iterable[Penalty]) -> float:
@@ -128,8 +126,8 @@ def _clocks(previous: BandState, score: float, *, at: float, new_evidence: bool,
             return at if new_evidence else None
         return begun + idle
 
-    return replace(
-        previous,
+    return BandState(
+        band=previous.band,
         since=min(previous.since, at) or at,
         held=False,
         under_degrading=clock(previous.under_degrading, score < levels.degrading),

@@ -75,50 +75,82 @@ class Sums(msgspec.Struct, frozen=True, gc=False):
         """Pages that extraction was tried on."""
         return self.extractions_ok + self.extractions_failed
 
-    def rates(self, latency_p95: float | None = None) -> Rates | None:
-        """The signals; None without a request."""
+    def rates(self, latency_p95: float | None, *, extraction: float | None) -> Rates | None:
+        """The signals, with those that are measured elsewhere; None without a request."""
         requests = self.requests
         if requests <= 0:
             return None
-        extractions = self.extractions
         return Rates(
             hard_block=self.hard_block / requests,
             challenge=self.challenge / requests,
             soft_block=self.soft_block / requests,
             latency_p95=latency_p95,
-            extraction=self.extractions_failed / extractions if extractions > 0 else None,
+            extraction=extraction,
         )
 
 
-class View(msgspec.Struct, frozen=True, kw_only=True):
-    """One site's window of one half-life at one moment: the sums in all and by route and source.
+class View:
+    """One site's window of one half-life at one moment: the sums in all, and by route and source.
 
-    `latency_p95` is over ok responses, None where none was timed.
+    `latency_p95` is over ok responses, None where none was timed. The sums of `rows` belong to the (route, source) of
+    `keys`; all become objects when they are asked for, as most are not.
     """
 
-    half_life: float
-    total: Sums
-    latency_p95: float | None = None
-    strata: Mapping[tuple[str, Source], Sums] = {}
+    __slots__ = ("_keys", "_rows", "_total", "half_life", "latency_p95")
+
+    def __init__(
+        self,
+        half_life: float,
+        total: Sequence[float] = (),
+        latency_p95: float | None = None,
+        keys: Sequence[tuple[str, Source]] = (),
+        rows: Sequence[Sequence[float]] = (),
+    ) -> None:
+        self.half_life = half_life
+        self._total = total
+        self.latency_p95 = latency_p95
+        self._keys = keys
+        self._rows = rows
+
+    @property
+    def requests(self) -> float:
+        """All requests, weighted."""
+        return sum(self._total[:_OUTCOMES])
+
+    @property
+    def extractions(self) -> float:
+        """Pages that extraction was tried on, weighted."""
+        return sum(self._total[_OUTCOMES : _OUTCOMES + 2])
+
+    @property
+    def total(self) -> Sums:
+        """The sums of all routes and sources."""
+        return Sums(*self._total)
+
+    @property
+    def strata(self) -> dict[tuple[str, Source], Sums]:
+        """The sums by route and source."""
+        return {key: Sums(*row) for key, row in zip(self._keys, self._rows, strict=True)}
 
     def of(self, source: Source) -> Sums:
         """The sums of one source, all routes together."""
-        total = Sums()
-        for (_, known), sums in self.strata.items():
-            if known is source:
-                total = plus(total, sums)
-        return total
+        return _sum([row for key, row in zip(self._keys, self._rows, strict=True) if key[1] is source])
 
     def routes(self) -> dict[str, Sums]:
         """The sums by route, both sources together; only routes with requests."""
-        found: dict[str, Sums] = {}
-        for (route, _), sums in self.strata.items():
-            if sums.requests > 0:
-                found[route] = plus(found[route], sums) if route in found else sums
-        return found
+        found: dict[str, list[Sequence[float]]] = {}
+        for (route, _), row in zip(self._keys, self._rows, strict=True):
+            if any(row[:_OUTCOMES]):
+                if route in found:
+                    found[route].append(row)
+                else:
+                    found[route] = [row]
+        return {route: _sum(rows) for route, rows in found.items()}
 
 
 COLUMNS: Final = Sums.__struct_fields__
+_OUTCOMES: Final = 5
+"""How many of the first columns are outcomes: together they are the requests."""
 _SQUARED: Final = 2
 """How many of the last columns are sums of squared weights."""
 _counted: Final = attrgetter(*COLUMNS[:-_SQUARED])
@@ -127,9 +159,8 @@ _MIDDLES: Final = np.array([stats.middle(index) for index in range(BUCKETS)])
 _P95: Final = 0.95
 
 
-def plus(one: Sums, other: Sums) -> Sums:
-    """Both together."""
-    return Sums(*(getattr(one, name) + getattr(other, name) for name in COLUMNS))
+def _sum(rows: Sequence[Sequence[float]]) -> Sums:
+    return Sums(*rows[0]) if len(rows) == 1 else Sums(*map(sum, zip(*rows, strict=True)))
 
 
 @dataclass(slots=True, kw_only=True)
@@ -195,10 +226,13 @@ class Windows:
             self._arrays.sums[row] = 0.0
             self._arrays.latency[row] = 0.0
 
-    def read(self, sites: Sequence[str], now: float) -> Iterator[tuple[View, ...]]:
-        """The windows of each of these sites at `now`, in their order, shortest half-life first."""
+    def read(self, sites: Sequence[str], now: float, *, enough: float = 1) -> Iterator[tuple[View, ...]]:
+        """The windows of each of these sites at `now`, in their order, shortest half-life first.
+
+        Latency is read in the shortest one alone that holds `enough` requests: it is most of the work.
+        """
         for first in range(0, len(sites), SITES_AT_ONCE):
-            yield from self._read(sites[first : first + SITES_AT_ONCE], now)
+            yield from self._read(sites[first : first + SITES_AT_ONCE], now, enough - EPSILON)
 
     def arrays(self) -> Arrays:
         """A copy of everything, to be kept; strata whose weights have vanished are left out."""
@@ -213,34 +247,41 @@ class Windows:
             newest=arrays.newest,
         )
 
-    def _read(self, sites: Sequence[str], now: float) -> Iterator[tuple[View, ...]]:
-        arrays = self._arrays
+    def _read(self, sites: Sequence[str], now: float, enough: float) -> list[tuple[View, ...]]:
+        arrays, lives = self._arrays, self.half_lives
         parts = [self._sites.get(site, ()) for site in sites]
         rows = np.array([row for part in parts for row in part], dtype=np.intp)
-        filled = [len(part) for part in parts if part]
-        starts = np.cumsum([0, *filled[:-1]], dtype=np.intp)
+        if not len(rows):
+            return [tuple([View(life) for life in lives]) for _ in parts]
+        lengths = np.array([len(part) for part in parts if part])
+        starts = np.cumsum([0, *lengths[:-1]], dtype=np.intp)
         scale = np.exp2(-(now - arrays.landmark) / self._lives)
         block = arrays.sums[rows] * scale[:, None]
         block[:, :, -_SQUARED:] *= scale[:, None]
+        totals = np.add.reduceat(block, starts, axis=0)
+        large = totals[:, :, :_OUTCOMES].sum(axis=2) >= enough
+        chosen = np.where(large.any(axis=1), large.argmax(axis=1), -1)
+        timed = arrays.latency[rows, np.repeat(chosen, lengths)]
+        p95s = zip(chosen.tolist(), _p95(np.add.reduceat(timed, starts, axis=0)).tolist(), strict=True)
         strata = iter(block.tolist())
-        empty = not filled
-        totals = iter(() if empty else np.add.reduceat(block, starts, axis=0).tolist())
-        p95s = iter(() if empty else _p95(np.add.reduceat(arrays.latency[rows], starts, axis=0)).tolist())
+        found = zip(totals.tolist(), p95s, strict=True)
+        views = []
         for part in parts:
             if not part:
-                yield tuple(View(half_life=life, total=Sums()) for life in self.half_lives)
+                views.append(tuple([View(life) for life in lives]))
                 continue
-            own = [(arrays.keys[row][1:], next(strata)) for row in part]
-            total, p95 = next(totals), next(p95s)
-            yield tuple(
-                View(
-                    half_life=life,
-                    total=Sums(*total[k]),
-                    latency_p95=p95[k] if p95[k] > 0 else None,
-                    strata={key: Sums(*sums[k]) for key, sums in own},
+            total, (read, p95) = next(found)
+            keys = [arrays.keys[row][1:] for row in part]
+            own = zip(*[next(strata) for _ in part], strict=True)  # by half-life
+            views.append(
+                tuple(
+                    [
+                        View(life, sums, p95 if k == read and p95 > 0 else None, keys, by_stratum)
+                        for k, life, sums, by_stratum in zip(range(len(lives)), lives, total, own, strict=True)
+                    ]
                 )
-                for k, life in enumerate(self.half_lives)
             )
+        return views
 
     def _weights(
         self, starts: NDArray[np.float64], seconds: NDArray[np.float64]

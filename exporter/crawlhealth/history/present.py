@@ -75,11 +75,11 @@ class Present:
             with self._gathering() as connection:
                 self._renew(windows, connection, now)
 
-    def read(self, sites: Sequence[str], now: float) -> Iterator[tuple[View, ...]]:
+    def read(self, sites: Sequence[str], now: float, *, enough: float) -> Iterator[tuple[View, ...]]:
         """The windows of these sites, in their order, after `prepare`."""
         windows = self._windows
         assert windows is not None, "prepared before it is read"
-        reading = windows.read(sites, now)
+        reading = windows.read(sites, now, enough=enough)
         for _ in sites:
             with self._lock:
                 views = next(reading)

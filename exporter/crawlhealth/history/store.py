@@ -279,9 +279,12 @@ class History:
         now: float,
         *,
         half_lives: Sequence[float],
+        enough: float = 1,
         baseline_span: float = BASELINE_SPAN,
     ) -> Iterator[SiteRecord]:
         """What is on disk of each of these sites: windows of these half-lives, hours of the last `baseline_span`.
+
+        Latency is read in the shortest window that holds `enough` requests.
 
         For one thread at a time. The first call, and others after an import or a change of half-lives, read the disk;
         so does iterating the hours. Raises HistoryError where that fails.
@@ -291,7 +294,7 @@ class History:
         except (sqlite3.Error, ValueError) as error:
             raise HistoryError(f"cannot read the slots from {self._path}: {error}") from error
         contents = self._contents
-        for site, windows in zip(sites, self._present.read(sites, now), strict=True):
+        for site, windows in zip(sites, self._present.read(sites, now, enough=enough), strict=True):
             yield SiteRecord(
                 site=site,
                 windows=windows,

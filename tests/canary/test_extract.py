@@ -88,7 +88,7 @@ def test_a_million_nested_tags_leave_the_worker_or_end_it(extractor: Extractor) 
 
 def test_slow_pages_hold_up_only_one_another() -> None:
     with Extractor(0.4) as extractor:
-        for number in range(3):
+        for number in range(2):
             with pytest.raises(TooComplex):
                 extractor.extract(f"slow {number}", NESTED, "text/html", DESCENDANTS)
         extractor.extract("good", PAGE, "text/html", SPECS)
@@ -97,7 +97,7 @@ def test_slow_pages_hold_up_only_one_another() -> None:
             with pytest.raises(TooComplex):
                 extractor.extract(f"slow {number}", NESTED, "text/html", DESCENDANTS)
 
-        threads = [threading.Thread(target=slowly, args=(number,)) for number in range(3)]
+        threads = [threading.Thread(target=slowly, args=(number,)) for number in range(2)]
         for thread in threads:
             thread.start()
         took: list[float] = []
@@ -105,7 +105,7 @@ def test_slow_pages_hold_up_only_one_another() -> None:
             began = time.monotonic()
             extractor.extract(f"good {len(took)}", PAGE, "text/html", SPECS)
             took.append(time.monotonic() - began)
-    assert sorted(took)[len(took) // 2] < 0.2, "three slow pages one after another take more than a second"
+    assert sorted(took)[len(took) // 2] < 0.2, "two slow pages one after another take most of a second"
 
 
 def test_who_waits_for_a_worker_comes_before_who_had_it() -> None:
@@ -154,7 +154,7 @@ def test_a_worker_that_cannot_be_started_costs_only_the_page(monkeypatch: pytest
 def test_a_worker_that_has_grown_is_replaced_without_a_failure() -> None:
     large = b"<p>" + b"<i>x</i>" * 400_000
     with Extractor(5.0, workers=1) as extractor:
-        for _ in range(3):
+        for _ in range(2):
             extractor.extract("large", large, "text/html", SPECS)
             assert extractor.extract("good", PAGE, "text/html", SPECS)[0].ok
 

@@ -61,19 +61,18 @@ def conclude(verdict: Verdict, previous: Verdict | None, around: Surroundings, c
         verdict = replace(verdict, state=_resting(previous.state, verdict.state))
     if override is not None and not override.at <= verdict.at < override.until:
         override = None
-    return replace(
+    diagnosis = diagnose.diagnose(
         verdict,
-        diagnosis=diagnose.diagnose(
-            verdict,
-            around.runs(site),
-            degrading=config.score.bands.degrading,
-            uplink_up=around.uplink_up,
-            fails_elsewhere=lambda route: around.failing_elsewhere(route, site),
-        ),
-        override=override,
-        maintenance=resting,
-        advice=advise(verdict, override, config.advice, config.score.bands),
+        around.runs(site),
+        degrading=config.score.bands.degrading,
+        uplink_up=around.uplink_up,
+        fails_elsewhere=lambda route: around.failing_elsewhere(route, site),
     )
+    advice = advise(verdict, override, config.advice, config.score.bands)
+    concluded = (diagnosis, advice, override, resting)
+    if concluded == (verdict.diagnosis, verdict.advice, verdict.override, verdict.maintenance):
+        return verdict  # so it is with nearly all of thousands of sites, and a copy is what costs most here
+    return replace(verdict, diagnosis=diagnosis, advice=advice, override=override, maintenance=resting)
 
 
 def _resting(before: BandState, now: BandState) -> BandState:

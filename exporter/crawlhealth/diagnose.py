@@ -45,7 +45,8 @@ def diagnose(
     `runs` are the latest run of each canary and route, `degrading` is the score under which a site is not normal, and
     `fails_elsewhere` says on how many other sites a route fails as well.
     """
-    fresh = [run for run in runs if verdict.at - run.at <= FRESH_SECONDS]
+    now = verdict.at
+    fresh = [run for run in runs if now - run.at <= FRESH_SECONDS]
     failed = failures(verdict, fresh)
     failing = [route for route, share in failed.items() if share >= FAILING]
     cut_off = bool(fresh) and all(run.classification.reason in CONNECTION for run in fresh)

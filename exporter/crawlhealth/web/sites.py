@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Awaitable, Callable, Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from starlette.concurrency import run_in_threadpool
@@ -21,29 +22,67 @@ MAX_WAIT_SECONDS: Final = 60.0
 RETRY_SECONDS: Final = "30"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SitesState:
-    """What these endpoints ask of the running exporter.
+@dataclass(frozen=True, slots=True)
+class _Snapshot:
+    """All sites at one moment, and what follows from it once it was asked for."""
 
-    `names` are the configured sites, `verdicts` the latest on each that has one. `put` brings an override to disk and
-    into force, `end` ends one before its time (False when there is none); both raise HistoryError.
+    names: Collection[str]
+    verdicts: Mapping[str, Verdict]
+    tag: str
+    body: bytes | None = None
+
+
+class SitesState:
+    """What these endpoints ask of the running exporter. Thread-safe.
+
+    `names` are the configured sites, `verdicts` the latest on each that has one; both are replaced and never changed.
+    `put` brings an override to disk and into force, `end` ends one before its time (False when there is none); both
+    raise HistoryError.
     """
 
-    names: Callable[[], Collection[str]]
-    verdicts: Callable[[], Mapping[str, Verdict]]
-    put: Callable[[Override], None]
-    end: Callable[[str], bool]
+    def __init__(
+        self,
+        *,
+        names: Callable[[], Collection[str]],
+        verdicts: Callable[[], Mapping[str, Verdict]],
+        put: Callable[[Override], None],
+        end: Callable[[str], bool],
+    ) -> None:
+        self.names = names
+        self.verdicts = verdicts
+        self.put = put
+        self.end = end
+        self._lock = threading.Lock()
+        self._rendering = threading.Lock()  # held for longer; the event loop never waits for it
+        self._snapshot: _Snapshot | None = None
 
     def tag(self, site: str | None) -> str:
         """The present tag of a site, or of the list."""
-        if site is None:
-            return tag_of_all(self.all())
-        return tag(self.verdicts().get(site))
+        if site is not None:
+            return tag(self.verdicts().get(site))
+        with self._lock:
+            return self._present().tag
 
-    def all(self) -> Mapping[str, Verdict | None]:
-        """Every configured site with its verdict, by name."""
-        verdicts = self.verdicts()
-        return {name: verdicts.get(name) for name in sorted(self.names())}
+    def everything(self) -> tuple[bytes, str]:
+        """All sites as JSON, and the tag of that; rendered once for each evaluation, however many ask."""
+        with self._rendering:
+            with self._lock:
+                now = self._present()
+            if now.body is not None:
+                return now.body, now.tag
+            body = encoded({"sites": [answer(name, now.verdicts.get(name)) for name in sorted(now.names)]})
+            with self._lock:
+                if self._snapshot is now:
+                    self._snapshot = replace(now, body=body)
+            return body, now.tag
+
+    def _present(self) -> _Snapshot:
+        names, verdicts = self.names(), self.verdicts()
+        known = self._snapshot
+        if known is None or known.names is not names or known.verdicts is not verdicts:
+            every = tag_of_all({name: verdicts.get(name) for name in names})
+            known = self._snapshot = _Snapshot(names=names, verdicts=verdicts, tag=every)
+        return known
 
 
 def site_routes(state: SitesState, watch: Watch) -> list[Route]:
@@ -61,13 +100,9 @@ def site_routes(state: SitesState, watch: Watch) -> list[Route]:
         return await _followed(request, watch, name, state.tag, say)
 
     async def every(request: Request) -> Response:
-        def render() -> Response:
-            sites = state.all()
-            said = {"sites": [answer(name, verdict) for name, verdict in sites.items()]}
-            return as_json(encoded(said), tag=tag_of_all(sites))
-
         async def say() -> Response:
-            return await run_in_threadpool(render)
+            body, present = await run_in_threadpool(state.everything)
+            return as_json(body, tag=present)
 
         return await _followed(request, watch, None, state.tag, say)
 

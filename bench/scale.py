@@ -24,12 +24,13 @@ from pathlib import Path
 
 import psutil
 import requests
+import zstandard
 
 from crawlhealth import configfile, stats
-from crawlhealth.app import Judge
 from crawlhealth.history import FILE_NAME, History, rollup
 from crawlhealth.history.batch import Batch
 from crawlhealth.history.database import transaction
+from crawlhealth.judge import Judge
 from crawlhealth.outcome import Source
 from crawlhealth.tally import Tally, pack
 
@@ -120,7 +121,7 @@ def _days(
                 for route in ROUTES_SORTED
                 for hour in range(max(day, begin), min(day + DAY, end), HOUR)
             ]
-            yield name(n), day, HOUR, rollup._encode(packed)
+            yield name(n), day, HOUR, zstandard.compress(rollup._encode(packed))
 
 
 def learn(path: Path, out: multiprocessing.Queue[dict[str, float]]) -> None:

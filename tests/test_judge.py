@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from crawlhealth.app import Judge
 from crawlhealth.config import BaselineSettings, Config, ScoreSettings, Site
 from crawlhealth.history import FILE_NAME, History, import_windows
+from crawlhealth.judge import Judge
 from crawlhealth.model import Band
 from crawlhealth.outcome import Outcome, Reason
 from crawlhealth.tally import Tally

@@ -1,0 +1,115 @@
+"""The judge: at each evaluation, the history of every site to its verdict, with the memory that this takes."""
+
+from __future__ import annotations
+
+import logging
+import time
+import zlib
+from collections.abc import Callable, Mapping
+
+from crawlhealth import metrics
+from crawlhealth.baseline import learn
+from crawlhealth.conclude import Surroundings, conclude
+from crawlhealth.config import BaselineSettings, Config
+from crawlhealth.diagnose import uplink_works
+from crawlhealth.evaluate import SiteRecord, evaluate
+from crawlhealth.history import Decisions, History, Learnt
+from crawlhealth.model import Band, Baseline, Verdict
+
+log = logging.getLogger(__name__)
+
+LEARNING_SECONDS = 0.25
+"""How long baselines are learnt in one evaluation; when all are to be learnt, the others wait for the next one."""
+
+
+class Judge:
+    """Computes the verdicts of all sites from the history. `verdicts` is replaced as a whole, never changed.
+
+    `decisions` has the overrides, `reference` says whether the reference page of our uplink answers, and `degrading`
+    is called with a site whose band begins to be that.
+    """
+
+    def __init__(
+        self,
+        history: History,
+        decisions: Decisions | None = None,
+        *,
+        reference: Callable[[], bool] = lambda: True,
+        degrading: Callable[[str], object] = lambda _site: None,
+    ) -> None:
+        self._history = history
+        self._decisions = decisions
+        self._reference = reference
+        self._degrading = degrading
+        self.uplink_up = True
+        self._baselines = dict(history.baselines())
+        self._learn_until = 0.0
+        self.behind = False
+        """Whether the last evaluation left baselines to be learnt."""
+        self.verdicts: Mapping[str, Verdict] = dict(history.states())
+
+    def judge(self, config: Config, now: float) -> None:
+        """Judge every configured site at `now`; one site that fails does not keep the others from theirs.
+
+        A site that is not configured keeps its last verdict, to go on from when it comes back.
+        """
+        self._history.refresh()
+        self.behind = False
+        self._learn_until = time.monotonic() + LEARNING_SECONDS
+        verdicts = dict(self.verdicts)
+        settings = config.score
+        around = self._surroundings(config, now)
+        records = self._history.records(
+            tuple(config.sites),
+            now,
+            half_lives=tuple(window.total_seconds() for window in settings.windows),
+            enough=max(1, settings.min_requests),
+            baseline_span=settings.baseline.reach.total_seconds(),
+        )
+        for record in records:
+            previous = self.verdicts.get(record.site)
+            try:
+                verdicts[record.site] = self._judge_site(record, previous, config, around, now)
+            except Exception:
+                log.exception("cannot judge site %s", record.site)
+        self.verdicts = verdicts
+        self._history.save_windows(now)
+
+    def _baseline(self, record: SiteRecord, settings: BaselineSettings, now: float) -> Baseline | None:
+        """The site's normal, learnt again once a block and after an import; until its turn comes, the one before."""
+        block = settings.block.total_seconds()
+        stagger = zlib.crc32(record.site.encode()) % block  # else every site would learn in the same second
+        key = f"{(now - stagger) // block:.0f} {record.generation} {settings}"
+        known = self._baselines.get(record.site)
+        if known is None or known.key != key:
+            if time.monotonic() > self._learn_until:
+                self.behind = True
+                return known.baseline if known is not None else None
+            known = Learnt(key=key, baseline=learn(record.hours, now=now, settings=settings))
+            self._baselines[record.site] = known
+            self._history.put_baseline(record.site, known)
+        return known.baseline
+
+    def _surroundings(self, config: Config, now: float) -> Surroundings:
+        """What is known beyond a single site."""
+        known = [stored for stored in self._history.runs().values() if stored.run.site in config.sites]
+        runs = [stored.run for stored in known]
+        last_success = max((stored.last_success for stored in known if stored.last_success is not None), default=None)
+        working = uplink_works(runs, last_success=last_success, now=now, settings=config.uplink)
+        self.uplink_up = working and self._reference()
+        overrides = self._decisions.active(now) if self._decisions is not None else {}
+        return Surroundings(runs=runs, overrides=overrides, verdicts=self.verdicts, uplink_up=self.uplink_up)
+
+    def _judge_site(
+        self, record: SiteRecord, previous: Verdict | None, config: Config, around: Surroundings, now: float
+    ) -> Verdict:
+        site, settings = record.site, config.score
+        verdict = evaluate(record, self._baseline(record, settings.baseline, now), previous, now, settings)
+        verdict = conclude(verdict, previous, around, config)
+        if previous is not None and previous.band is not verdict.band:
+            self._history.count(metrics.TRANSITIONS, (site, previous.band.value, verdict.band.value))
+            log.info("site %s: %s -> %s (score %s)", site, previous.band, verdict.band, verdict.score)
+            if verdict.band is Band.DEGRADING and previous.band is not Band.RESISTING:
+                self._degrading(site)
+        self._history.put_verdict(verdict)
+        return verdict

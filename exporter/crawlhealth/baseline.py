@@ -9,7 +9,7 @@ from crawlhealth import cost
 from crawlhealth.config import BaselineSettings
 from crawlhealth.model import Baseline
 from crawlhealth.outcome import Source
-from crawlhealth.tally import Slot, Tally
+from crawlhealth.tally import Slot, Tally, merged
 
 
 def learn(slots: Iterable[Slot], *, now: float, settings: BaselineSettings) -> Baseline | None:
@@ -22,19 +22,21 @@ def learn(slots: Iterable[Slot], *, now: float, settings: BaselineSettings) -> B
     end = now - settings.exclude_last.total_seconds()
     begin = end - settings.length.total_seconds()
     width = settings.block.total_seconds()
-    blocks: dict[int, Tally] = {}
-    crawled: dict[int, Tally] = {}
+    blocks: dict[int, list[Slot]] = {}
     for slot in slots:
         number = math.floor(slot.start / width)
         if number * width >= begin and (number + 1) * width <= end:
-            blocks.setdefault(number, Tally()).merge(slot.tally)
-            if slot.source is Source.TRAFFIC:
-                crawled.setdefault(number, Tally()).merge(slot.tally)
-    total, traffic = Tally(), Tally()
-    taken = [number for number, tally in blocks.items() if tally.requests >= settings.min_requests]
+            blocks.setdefault(number, []).append(slot)
+    taken = [
+        number
+        for number, within in blocks.items()
+        if sum(slot.tally.requests for slot in within) >= settings.min_requests
+    ]
+    by_source = {source: Tally() for source in Source}
     for number in taken:
-        total.merge(blocks[number])
-        traffic.merge(crawled.get(number, Tally()))
+        for slot in blocks[number]:
+            by_source[slot.source].merge(slot.tally)
+    total, traffic = merged(by_source.values()), by_source[Source.TRAFFIC]
     rates = total.rates()
     if rates is None or len(taken) < settings.min_blocks:
         return None

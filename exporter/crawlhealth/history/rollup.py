@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 import msgspec
+import zstandard
 
 from crawlhealth.history.batch import HOUR
 from crawlhealth.outcome import Source
@@ -89,14 +90,14 @@ def put_day(connection: sqlite3.Connection, site: str, start: float, day: Packed
     """Write the hours of one site and day in place of what was there."""
     connection.execute(
         "INSERT OR REPLACE INTO days (site, day, step, strata) VALUES (?, ?, ?, ?)",
-        (site, int(start), int(day.step), _packed(day.hours)),
+        (site, int(start), int(day.step), packed(day.hours)),
     )
 
 
 def read_hours(connection: sqlite3.Connection, site: str, since: float) -> Iterable[Slot]:
     """The hours of one site that begin at `since` or later. Raises ValueError where they cannot be read."""
     rows = connection.execute(
-        "SELECT strata FROM days WHERE site = ? AND day >= ? AND step = ?",
+        "SELECT strata FROM days WHERE site = ? AND day >= ? AND +step = ?",
         (site, int(since // DAY * DAY), int(HOUR)),
     ).fetchall()
     for (strata,) in rows:
@@ -148,9 +149,17 @@ def prune(connection: sqlite3.Connection, *, days_before: float, verdicts_before
     return days.rowcount + verdicts.rowcount
 
 
-def _packed(hours: Mapping[tuple[str, Source, float], Tally]) -> bytes:
-    return _encode([(route, source, start, pack(tally)) for (route, source, start), tally in sorted(hours.items())])
+def packed(hours: Mapping[tuple[str, Source, float], Tally]) -> bytes:
+    """Hours as bytes: compressed, as there are a thousand for a site and two weeks."""
+    rows = [(route, source, start, pack(tally)) for (route, source, start), tally in sorted(hours.items())]
+    return zstandard.compress(_encode(rows))
 
 
 def _unpacked(strata: bytes) -> Hours:
+    """The hours that were packed, compressed or not as in the first version. Raises ValueError on anything else."""
+    if strata.startswith(zstandard.FRAME_HEADER):
+        try:
+            strata = zstandard.decompress(strata)
+        except zstandard.ZstdError as error:
+            raise ValueError(f"not packed hours: {error}") from error
     return {(route, source, start): unpack(tally) for route, source, start, tally in _decode(strata)}

@@ -63,6 +63,15 @@ class Exposition:
                 if stored is not None:
                     yield canary, stored
 
+    def late(self, canary: Canary, route: str) -> bool | None:
+        """Whether nothing of a pushed canary has arrived in its time; None for one that is fetched here."""
+        since = self.awaited.get((canary.site, canary.name))
+        if canary.fetch != "push" or since is None:
+            return None
+        stored = self.committed.runs.get((canary.site, canary.name, route))
+        seen = since if stored is None else max(since, stored.run.at)
+        return self.now - seen > canary.late_after.total_seconds()
+
     def runs(self) -> Iterator[CanaryRun]:
         """The latest run of every configured canary through each of its routes, where there is one."""
         return (stored.run for _, stored in self.stored_runs())
@@ -233,16 +242,11 @@ def _canaries(shown: Series, exposition: Exposition) -> None:
 
 def _late(shown: Series, exposition: Exposition) -> None:
     """Whether each pushed canary has arrived lately, by what is on disk; one that is new has its time to come."""
-    runs, now = exposition.committed.runs, exposition.now
     for canary in exposition.config.canaries:
-        since = exposition.awaited.get((canary.site, canary.name))
-        if canary.fetch != "push" or since is None:
-            continue
         for route in canary.routes:
-            labels = (canary.site, canary.name, route)
-            stored = runs.get(labels)
-            seen = since if stored is None else max(since, stored.run.at)
-            shown.put(metrics.CANARY_LATE, labels, float(now - seen > canary.late_after.total_seconds()))
+            late = exposition.late(canary, route)
+            if late is not None:
+                shown.put(metrics.CANARY_LATE, (canary.site, canary.name, route), float(late))
 
 
 def _run(shown: Series, canary: Canary, stored: StoredRun) -> None:

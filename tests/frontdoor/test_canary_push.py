@@ -14,6 +14,8 @@ from pathlib import Path
 import pytest
 import requests
 import zstandard
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from running import Exporter
 from waiting import until
@@ -188,6 +190,7 @@ def test_nothing_is_fetched_and_what_does_not_arrive_is_late_and_not_failed(expo
     assert exporter.value("crawlhealth_canary_late", **quick) == 0
     until(lambda: exporter.value("crawlhealth_canary_late", **quick) == 1, 15, "the canary is late")
     assert exporter.value("crawlhealth_canary_success", **quick) == 1, "late is not failed"
+    assert "ok, late" in exporter.get("/sites/shop").text
     assert exporter.value("crawlhealth_canary_runs_total", **quick) == 1, "nobody fetched it"
     assert push(exporter, path, status=200, body="x").status_code == 200
     assert exporter.value("crawlhealth_canary_late", **quick) == 0
@@ -218,6 +221,7 @@ def test_a_structure_is_remembered_over_a_restart_and_a_new_one_is_accepted(tmp_
     with Exporter(tmp_path, CONFIG, environ={"TOKEN": "sesame"}) as exporter:
         assert layout_ok(exporter, page)
         assert not layout_ok(exporter, redesign)
+        assert "changed" in exporter.get("/sites/shop").text
     with Exporter(tmp_path, CONFIG, environ={"TOKEN": "sesame"}) as exporter:
         assert not layout_ok(exporter, redesign)
         assert layout_ok(exporter, page)
@@ -226,6 +230,45 @@ def test_a_structure_is_remembered_over_a_restart_and_a_new_one_is_accepted(tmp_
         assert exporter.post("/-/reload", headers=BEARER).status_code == 200
         assert layout_ok(exporter, redesign)
         assert not layout_ok(exporter, page)
+
+
+def test_a_token_may_be_for_some_sites_only(tmp_path: Path) -> None:
+    (tmp_path / "canaries.yml").write_text(CANARIES, encoding="utf-8")
+    tokens = "[{token: {env: TOKEN}, sites: [other]}, {token: {env: OURS}, sites: [shop]}]"
+    config = CONFIG.replace("[{env: TOKEN}]", tokens).replace(
+        "sites: {shop:", "sites: {other: {hosts: [o.example]}, shop:"
+    )
+    with Exporter(tmp_path, config, environ={"TOKEN": "sesame", "OURS": "ours"}) as exporter:
+        answer = push(exporter, status=200)
+        assert (answer.status_code, answer.json()) == (403, {"error": "this token is for other sites"})
+        assert exporter.post(KETTLE, json={"status": 200}, headers={"authorization": "Bearer ours"}).status_code == 200
+
+
+scalars = st.one_of(st.none(), st.booleans(), st.integers(-1, 2**70), st.floats(), st.text(max_size=20))
+FIELDS = {
+    "status": st.one_of(st.sampled_from([200, 403, 503]), scalars),
+    "error": st.one_of(st.sampled_from(["timeout", "connection_reset"]), scalars),
+    "route": st.one_of(st.sampled_from(["direct", "dc"]), scalars),
+    "at": st.one_of(st.just(time.time()), scalars, st.datetimes().map(lambda moment: f"{moment.isoformat()}Z")),
+    "seconds": scalars,
+    "headers": st.one_of(
+        st.dictionaries(st.text(max_size=9), st.one_of(scalars, st.lists(scalars, max_size=2))), scalars
+    ),
+    "redirects": st.lists(st.one_of(st.just("https://shop.example/"), scalars), max_size=3),
+    "final_url": st.one_of(st.sampled_from(["https://shop.example/x", "http://[", "https://a:99999/"]), scalars),
+    "body": st.one_of(st.sampled_from([PAGE, CHALLENGE]), scalars),
+    "body_base64": scalars,
+}
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.one_of(st.fixed_dictionaries({}, optional=FIELDS).map(json.dumps).map(str.encode), st.binary(max_size=60)))
+def test_whatever_is_sent_never_a_500_and_never_a_wrong_count(exporter: Exporter, data: bytes) -> None:
+    before = runs(exporter)
+    answer = exporter.post(KETTLE, data=data, headers=BEARER)
+    assert answer.status_code in (200, 400, 409), answer.text
+    counted = answer.status_code == 200 and not answer.json()["duplicate"]
+    assert runs(exporter) == before + counted
 
 
 def test_no_secret_of_a_pushed_address_is_kept(exporter: Exporter) -> None:

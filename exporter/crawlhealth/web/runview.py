@@ -63,15 +63,15 @@ class RefusalView:
     evidence: EvidenceView
 
 
-def canary_view(canary: Canary, stored: StoredRun, now: float) -> CanaryView:
-    """The latest run of a canary through one route."""
+def canary_view(canary: Canary, stored: StoredRun, now: float, *, late: bool | None = None) -> CanaryView:
+    """The latest run of a canary through one route; `late` when a pushed one should have arrived again."""
     run = stored.run
     specs = {spec.name: spec for spec in canary.expect}
     return CanaryView(
         name=run.canary,
         route=run.route,
         url=canary.url,
-        state=words.state(run),
+        state=f"{words.state(run)}, late" if late else words.state(run),
         when=words.ago(run.at, now),
         last_success="never" if stored.last_success is None else words.ago(stored.last_success, now),
         reason=run.classification.reason.value.replace("_", " "),

@@ -101,12 +101,16 @@ def view(site: str, exposition: Exposition, past: SitePast) -> SiteView:
     now = exposition.now
     verdict = next((verdict for verdict in exposition.verdicts if verdict.site == site), None)
     span, routes = _routes(past.slots, now)
-    runs = [(canary, stored) for canary, stored in exposition.stored_runs() if canary.site == site]
+    canaries = [
+        canary_view(canary, stored, now, late=exposition.late(canary, stored.run.route))
+        for canary, stored in exposition.stored_runs()
+        if canary.site == site
+    ]
     page = SiteView(
         name=site,
         routes=routes,
         routes_span=span,
-        canaries=tuple(sorted((canary_view(*run, now) for run in runs), key=lambda row: (row.ok, row.name, row.route))),
+        canaries=tuple(sorted(canaries, key=lambda row: (row.ok, row.name, row.route))),
         refusals=tuple(refusal_view(refusal, now) for refusal in past.refusals),
         charts=_charts(past, verdict, now),
     )

@@ -115,7 +115,9 @@ def state(run: CanaryRun) -> str:
         return "ok"
     if run.decoy_suspect:
         return "wrong value"
-    return "value missing" if run.ok else run.classification.outcome.value.replace("_", " ")
+    if run.ok:
+        return "value missing" if any(value.missing and not value.ok for value in run.values) else "changed"
+    return run.classification.outcome.value.replace("_", " ")
 
 
 def expected(spec: ValueSpec) -> str:

@@ -70,7 +70,8 @@ def undeclared(folder: Path, *extras: str) -> set[str]:
 
 
 def test_every_library_that_is_imported_is_a_declared_dependency() -> None:
-    assert undeclared(SOURCE) == set()
+    assert {found for found in undeclared(SOURCE) if not found.startswith("scrapy/")} == set()
+    assert undeclared(SOURCE / "scrapy", "scrapy") == set()
 
 
 @pytest.mark.parametrize("folder", ["tests", "bench"])

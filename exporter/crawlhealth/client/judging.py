@@ -61,20 +61,22 @@ def classify(
     response: object,
     *,
     hosts: Sequence[str] = (),
+    earlier: Sequence[str] = (),
     extracted: bool | None = None,
     refusal_status: frozenset[int] = REFUSAL_STATUS,
     usual_bytes: float | None = None,
 ) -> Classification:
     """What came of a response of requests, httpx, Scrapy, or anything that looks like one of theirs.
 
-    `hosts` are the site's (none: a redirect to another host is not judged). `extracted` says whether an expected value
+    `hosts` are the site's (none: a redirect to another host is not judged). `earlier` are the addresses that redirected
+    to it, where the response does not say so itself. `extracted` says whether an expected value
     was found on the page, None when nothing was expected; `usual_bytes` how large its kind of page usually is. Takes
     about 0.1 ms a page, so call it where that does not matter, or report the facts and let the exporter do it.
     """
     from crawlhealth.classify import classify as judge  # noqa: PLC0415 - heavy, and not every crawler classifies
     from crawlhealth.model import Response  # noqa: PLC0415 - likewise
 
-    urls = [*_earlier(response), str(_first(response, "url"))]
+    urls = [*(earlier or _earlier(response)), str(_first(response, "url"))]
     headers: Headers = getattr(response, "headers", None) or {}
     return judge(
         Response(

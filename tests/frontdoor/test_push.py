@@ -16,9 +16,10 @@ from urllib.parse import urlsplit
 
 import pytest
 import requests
+import yaml
 import zstandard
 
-from running import Exporter
+from running import Exporter, plain_session
 from waiting import until
 
 LINES = "application/x-ndjson"
@@ -301,3 +302,14 @@ def test_many_small_pushes_at_once_are_all_counted(exporter: Exporter) -> None:
 def test_reading_needs_no_token_and_other_methods_are_none(guarded: Exporter) -> None:
     assert guarded.get(OBSERVATIONS).status_code == 405
     assert guarded.get("/metrics").status_code == 200
+
+
+def test_every_described_path_is_served_with_its_methods(exporter: Exporter) -> None:
+    document = yaml.safe_load(exporter.get("/api/v1/openapi.yaml").text)
+    for path, described in document["paths"].items():
+        place = path.replace("{site}", "books").replace("{name}", "books").replace("{canary}", "front")
+        with plain_session() as session:
+            answer = session.request("TRACE", exporter.url + place, timeout=20)
+        assert answer.status_code == 405, path
+        allowed = {method.strip().lower() for method in answer.headers["allow"].split(",")} - {"head"}
+        assert allowed == described.keys() - {"parameters"}, path

@@ -25,6 +25,7 @@ from crawlhealth.traffic.intake import Intake
 from crawlhealth.traffic.minutes import WindowGathering
 from crawlhealth.traffic.tokens import granted
 from crawlhealth.web.canaries import Take, canary_endpoint
+from crawlhealth.web.description import description_route
 from crawlhealth.web.exposition import metrics_endpoint
 from crawlhealth.web.overriding import override_endpoint
 from crawlhealth.web.pages import landing_endpoint, site_endpoint
@@ -100,6 +101,7 @@ def create(state: WebState) -> ASGIApp:
             Route("/metrics", metrics_endpoint(state.text, state.registry), methods=["GET"]),
             Route("/api/v1/observations", pushes.endpoint(Gathering), methods=["POST"]),
             Route("/api/v1/windows", pushes.endpoint(WindowGathering), methods=["POST"]),
+            description_route(),
             *site_routes(state.sites, state.watch),
             Route(
                 "/api/v1/sites/{name}/override",

@@ -1,0 +1,56 @@
+"""The described API is the API."""
+
+from __future__ import annotations
+
+import re
+from importlib import resources
+from typing import Any
+
+import msgspec
+import pytest
+import yaml
+
+from crawlhealth.outcome import Outcome
+from crawlhealth.traffic import windows
+from crawlhealth.traffic.body import CODINGS
+from crawlhealth.traffic.observations import Item
+from crawlhealth.traffic.report import Report
+from crawlhealth.web.push import TYPES
+
+DOCUMENT: dict[str, Any] = yaml.safe_load(resources.files("crawlhealth.web").joinpath("openapi.yaml").read_bytes())
+SCHEMAS = DOCUMENT["components"]["schemas"]
+
+
+@pytest.mark.parametrize(
+    ("schema", "struct"),
+    [
+        pytest.param("Observation", Item, id="observations"),
+        pytest.param("Window", windows._Window, id="windows"),
+        pytest.param("Report", Report, id="the answer"),
+    ],
+)
+def test_the_fields_are_those_that_are_read(schema: str, struct: type[msgspec.Struct]) -> None:
+    fields = msgspec.structs.fields(struct)
+    assert set(SCHEMAS[schema]["properties"]) == {field.name for field in fields}
+    if schema != "Report":
+        assert set(SCHEMAS[schema]["required"]) == {field.name for field in fields if field.required}
+
+
+def test_words_are_those_that_are_known() -> None:
+    assert SCHEMAS["Observation"]["properties"]["outcome"]["enum"] == [outcome.value for outcome in Outcome]
+    assert set(DOCUMENT["components"]["parameters"]["coding"]["schema"]["enum"]) == CODINGS.keys() - {""}
+    assert set(DOCUMENT["paths"]["/api/v1/observations"]["post"]["requestBody"]["content"]) <= TYPES
+
+
+def test_every_reference_leads_somewhere() -> None:
+    for reference in re.findall(r"'\$ref': '#/([^']*)'", str(DOCUMENT)):
+        node = DOCUMENT
+        for step in reference.split("/"):
+            node = node[step]
+        assert node
+
+
+def test_every_served_path_is_described() -> None:
+    sources = [file for file in resources.files("crawlhealth.web").iterdir() if file.name.endswith(".py")]
+    text = "".join(file.read_text(encoding="utf-8") for file in sources)
+    assert set(re.findall(r'\bRoute\(\s*"(/api/v1/[^"]*)"', text)) == set(DOCUMENT["paths"])

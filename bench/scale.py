@@ -137,7 +137,7 @@ def learn(path: Path, out: multiprocessing.Queue[dict[str, float]]) -> None:
         figures["windows anew s"] = time.perf_counter() - began
         began = time.perf_counter()
         while judge.behind:
-            judge.judge(config, time.time())
+            judge.catch_up(config, time.time())
             history.commit(time.time())
         figures["baselines s"] = time.perf_counter() - began
         draw = random.Random(2)

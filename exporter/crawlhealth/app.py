@@ -31,6 +31,8 @@ from crawlhealth.web import PAGE_REFUSALS, PAGE_SPAN, SitePast, SitesState, Watc
 log = logging.getLogger(__name__)
 
 
+CATCH_UP_EVERY = timedelta(seconds=1)
+"""How often it is looked whether baselines are to be learnt."""
 SAVE_NORMS_EVERY = timedelta(minutes=1)
 """How often what was learnt of page sizes goes to disk."""
 
@@ -85,6 +87,7 @@ class Service:
         """Begin the canaries and the loops; returns at once."""
         self._loop("commit", lambda config: config.history.commit_every, self._commit, wait=self.history.wait)
         self._loop("evaluate", lambda config: config.score.evaluate_every, self._evaluate)
+        self._loop("baselines", lambda _: CATCH_UP_EVERY, lambda: self._judge.catch_up(self.config, time.time()))
         self._loop("uplink", lambda config: config.uplink.every, self._look_at_reference)
         self._loop("learn", lambda _: SAVE_NORMS_EVERY, self._save_norms)
         self._engine.start()

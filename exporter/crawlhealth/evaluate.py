@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 from crawlhealth import cost, score, stats
 from crawlhealth.config import ScoreSettings
 from crawlhealth.model import BandState, Baseline, Penalty, Rates, Unknown, Verdict, Window
 from crawlhealth.outcome import Source
-from crawlhealth.tally import Slot
 from crawlhealth.windows import EPSILON, Sums, View
 
 
@@ -18,14 +16,13 @@ from crawlhealth.windows import EPSILON, Sums, View
 class SiteRecord:
     """What is on record of one site at the moment of an evaluation.
 
-    `windows` are its exponentially weighted sums, shortest half-life first, in all and by route and source. `hours` are
-    what a baseline is learnt from; they are many, and read only when iterated. `requests` is how many requests were
-    ever counted of the site (an import does not move it); `generation` changes when hours were replaced from outside.
+    `windows` are its exponentially weighted sums, shortest half-life first, in all and by route and source. `requests`
+    is how many requests were ever counted of the site (an import does not move it); `generation` changes when its
+    history was replaced from outside.
     """
 
     site: str
     windows: tuple[View, ...] = ()
-    hours: Iterable[Slot] = ()
     requests: int = 0
     generation: int = 0
 

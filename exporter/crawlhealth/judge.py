@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 import logging
-import time
-import zlib
 from collections.abc import Callable, Mapping
 
 from crawlhealth import metrics
-from crawlhealth.baseline import learn
+from crawlhealth.baselines import Baselines
 from crawlhealth.conclude import Surroundings, conclude
-from crawlhealth.config import BaselineSettings, Config
+from crawlhealth.config import Config
 from crawlhealth.diagnose import uplink_works
 from crawlhealth.evaluate import SiteRecord, evaluate
-from crawlhealth.history import Decisions, History, Learnt
-from crawlhealth.model import Band, Baseline, Verdict
+from crawlhealth.history import Decisions, History
+from crawlhealth.model import Band, Verdict
 
 log = logging.getLogger(__name__)
-
-LEARNING_SECONDS = 0.25
-"""How long baselines are learnt in one evaluation; when all are to be learnt, the others wait for the next one."""
 
 
 class Judge:
@@ -42,10 +37,7 @@ class Judge:
         self._reference = reference
         self._degrading = degrading
         self.uplink_up = True
-        self._baselines = dict(history.baselines())
-        self._learn_until = 0.0
-        self.behind = False
-        """Whether the last evaluation left baselines to be learnt."""
+        self._baselines = Baselines(history)
         self.verdicts: Mapping[str, Verdict] = dict(history.states())
 
     def judge(self, config: Config, now: float) -> None:
@@ -54,8 +46,7 @@ class Judge:
         A site that is not configured keeps its last verdict, to go on from when it comes back.
         """
         self._history.refresh()
-        self.behind = False
-        self._learn_until = time.monotonic() + LEARNING_SECONDS
+        self._baselines.begin()
         verdicts = dict(self.verdicts)
         settings = config.score
         around = self._surroundings(config, now)
@@ -64,7 +55,6 @@ class Judge:
             now,
             half_lives=tuple(window.total_seconds() for window in settings.windows),
             enough=max(1, settings.min_requests),
-            baseline_span=settings.baseline.reach.total_seconds(),
         )
         for record in records:
             previous = self.verdicts.get(record.site)
@@ -75,20 +65,14 @@ class Judge:
         self.verdicts = verdicts
         self._history.save_windows(now)
 
-    def _baseline(self, record: SiteRecord, settings: BaselineSettings, now: float) -> Baseline | None:
-        """The site's normal, learnt again once a block and after an import; until its turn comes, the one before."""
-        block = settings.block.total_seconds()
-        stagger = zlib.crc32(record.site.encode()) % block  # else every site would learn in the same second
-        key = f"{(now - stagger) // block:.0f} {record.generation} {settings}"
-        known = self._baselines.get(record.site)
-        if known is None or known.key != key:
-            if time.monotonic() > self._learn_until:
-                self.behind = True
-                return known.baseline if known is not None else None
-            known = Learnt(key=key, baseline=learn(record.hours, now=now, settings=settings))
-            self._baselines[record.site] = known
-            self._history.put_baseline(record.site, known)
-        return known.baseline
+    def catch_up(self, config: Config, now: float) -> None:
+        """Learn some of the baselines that an evaluation had no time for."""
+        self._baselines.catch_up(config.score.baseline, now)
+
+    @property
+    def behind(self) -> int:
+        """How many sites are judged by an older baseline, or have to wait for their first."""
+        return self._baselines.behind
 
     def _surroundings(self, config: Config, now: float) -> Surroundings:
         """What is known beyond a single site."""
@@ -104,7 +88,8 @@ class Judge:
         self, record: SiteRecord, previous: Verdict | None, config: Config, around: Surroundings, now: float
     ) -> Verdict:
         site, settings = record.site, config.score
-        verdict = evaluate(record, self._baseline(record, settings.baseline, now), previous, now, settings)
+        baseline = self._baselines.of(site, generation=record.generation, settings=settings.baseline, now=now)
+        verdict = evaluate(record, baseline, previous, now, settings)
         verdict = conclude(verdict, previous, around, config)
         if previous is not None and previous.band is not verdict.band:
             self._history.count(metrics.TRANSITIONS, (site, previous.band.value, verdict.band.value))

@@ -124,7 +124,7 @@ def test_an_import_moves_no_counter_and_a_running_exporter_takes_it_in(path: Pat
     assert history.refresh()
     record = history.record("books", NOW, half_lives=(600,))
     assert record.generation != before.generation
-    assert sum(s.tally.ok for s in record.hours) == 1100
+    assert sum(s.tally.ok for s in history.hours("books", 0)) == 1100
     assert record.requests == 3
     assert history.committed().totals["books", "direct", Source.TRAFFIC].ok == 3
     history.close()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import math
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
 
@@ -79,19 +80,23 @@ def _load_states(connection: sqlite3.Connection) -> dict[str, Verdict]:
 
 _SITE_SINCE = """
 WITH RECURSIVE starts(start) AS (
-    SELECT min(start) FROM minutes WHERE start >= ?
+    SELECT min(start) FROM minutes WHERE start >= ?1 AND start < ?2
     UNION ALL
-    SELECT (SELECT min(start) FROM minutes WHERE start > starts.start) FROM starts WHERE starts.start IS NOT NULL
+    SELECT (SELECT min(start) FROM minutes WHERE start > starts.start AND start < ?2) FROM starts
+    WHERE starts.start IS NOT NULL
 )
 SELECT m.site, m.route, m.source, m.start, m.seconds, m.tally FROM starts CROSS JOIN minutes AS m
-WHERE m.start = starts.start AND m.site = ?
+WHERE m.start = starts.start AND m.site = ?3
 """
 """Looks once for every start there is: the rows lie by start, and those of one site are few among them."""
 
 
-def read_slots(connection: sqlite3.Connection, site: str, since: float) -> Iterator[Slot]:
-    """The fine slots of one site that began at `since` or later. Raises ValueError where they cannot be read."""
-    return slots_of(connection.execute(_SITE_SINCE, (since, site)).fetchall())
+def read_slots(connection: sqlite3.Connection, site: str, since: float, until: float = math.inf) -> Iterator[Slot]:
+    """The fine slots of one site that began from `since` until before `until`.
+
+    Raises ValueError where they cannot be read.
+    """
+    return slots_of(connection.execute(_SITE_SINCE, (since, until, site)).fetchall())
 
 
 def read_all_slots(connection: sqlite3.Connection, since: float) -> Iterator[Slot]:

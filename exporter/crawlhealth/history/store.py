@@ -31,8 +31,6 @@ from crawlhealth.tally import Slot, Tally
 
 log = logging.getLogger(__name__)
 
-BASELINE_SPAN = 16 * rollup.DAY
-"""How far back the hours of a record reach unless told otherwise."""
 RECORD_POINTS = 5
 RECORD_GAP = 15.0
 """A score that moved by so many points is recorded, but not within so many seconds of the one before."""
@@ -280,14 +278,11 @@ class History:
         *,
         half_lives: Sequence[float],
         enough: float = 1,
-        baseline_span: float = BASELINE_SPAN,
     ) -> Iterator[SiteRecord]:
-        """What is on disk of each of these sites: windows of these half-lives, hours of the last `baseline_span`.
+        """What is on disk of each of these sites, with windows of these half-lives.
 
-        Latency is read in the shortest window that holds `enough` requests.
-
-        For one thread at a time. The first call, and others after an import or a change of half-lives, read the disk;
-        so does iterating the hours. Raises HistoryError where that fails.
+        Latency is read in the shortest window that holds `enough` requests. For one thread at a time. The first call,
+        and others after an import or a change of half-lives, read the disk. Raises HistoryError where that fails.
         """
         try:
             self._present.prepare(half_lives, now, generation=self._contents.generation)
@@ -298,7 +293,6 @@ class History:
             yield SiteRecord(
                 site=site,
                 windows=windows,
-                hours=_Hours(self, site, now - baseline_span),
                 requests=contents.requests.get(site, 0),
                 generation=contents.imported.get(site, 0),
             )
@@ -311,15 +305,15 @@ class History:
         """Write a snapshot of the windows when one is due, so that the next start is quick."""
         self._present.save(now)
 
-    def hours(self, site: str, since: float) -> tuple[Slot, ...]:
-        """All of a site on disk that began at `since` or later: whole hours, then the fine slots not yet rolled up.
+    def hours(self, site: str, since: float, until: float = math.inf) -> tuple[Slot, ...]:
+        """All of a site on disk that began from `since` until before `until`: whole hours, then the fine slots.
 
         Raises HistoryError.
         """
         try:
             with self._layout_lock, self._reader_lock:
-                hours = tuple(rollup.read_hours(self._reader, site, since))
-                return (*hours, *rows.read_slots(self._reader, site, since))
+                hours = [hour for hour in rollup.read_hours(self._reader, site, since) if hour.start < until]
+                return (*hours, *rows.read_slots(self._reader, site, since, until))
         except (sqlite3.Error, ValueError) as error:
             raise HistoryError(f"cannot read the hours of {site} from {self._path}: {error}") from error
 
@@ -398,13 +392,3 @@ def _refusal(run: CanaryRun) -> Refusal:
         evidence=run.classification.evidence,
         canary=run.canary,
     )
-
-
-class _Hours:
-    """The slots of one site since a time, read when iterated."""
-
-    def __init__(self, history: History, site: str, since: float) -> None:
-        self._history, self._site, self._since = history, site, since
-
-    def __iter__(self) -> Iterator[Slot]:
-        return iter(self._history.hours(self._site, self._since))

@@ -10,6 +10,7 @@ import msgspec
 import pytest
 import yaml
 
+from crawlhealth.canary import arrival
 from crawlhealth.outcome import Outcome
 from crawlhealth.traffic import windows
 from crawlhealth.traffic.body import CODINGS
@@ -27,13 +28,14 @@ SCHEMAS = DOCUMENT["components"]["schemas"]
         pytest.param("Observation", Item, id="observations"),
         pytest.param("Window", windows._Window, id="windows"),
         pytest.param("Report", Report, id="the answer"),
+        pytest.param("Arrival", arrival._Sent, id="canaries"),
     ],
 )
 def test_the_fields_are_those_that_are_read(schema: str, struct: type[msgspec.Struct]) -> None:
     fields = msgspec.structs.fields(struct)
     assert set(SCHEMAS[schema]["properties"]) == {field.name for field in fields}
     if schema != "Report":
-        assert set(SCHEMAS[schema]["required"]) == {field.name for field in fields if field.required}
+        assert set(SCHEMAS[schema].get("required", ())) == {field.name for field in fields if field.required}
 
 
 def test_words_are_those_that_are_known() -> None:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from configured import CANARY, CONFIG, Folder
 from crawlhealth.checks import Check, Selector, ValueSpec
-from crawlhealth.config import Config, Route, Secret, Site
+from crawlhealth.config import Config, PushSettings, PushToken, Route, Secret, Site
 from crawlhealth.configfile import ConfigError, load
 from crawlhealth.yamlfile import MAX_PROBLEMS
 
@@ -47,7 +47,7 @@ def test_everything_is_read(folder: Folder) -> None:
           weights: {hard_block: 40, challenge: 30, soft_block: 20, latency: 10}
         fetch: {max_body_bytes: 2MB, user_agent: me}
         history: {resolution: 10s}
-        push: {tokens: [{env: TOKEN}]}
+        push: {tokens: [{env: TOKEN}, {token: {env: TOKEN}, sites: [books]}], max_age: 2h}
         """,
         None,
         **{
@@ -93,7 +93,10 @@ def test_everything_is_read(folder: Folder) -> None:
     assert config.score.windows == (timedelta(minutes=30), timedelta(hours=2))
     assert config.score.weights.hard_block == 40
     assert (config.fetch.max_body_bytes, config.fetch.user_agent) == (2_000_000, "me")
-    assert (config.history.resolution, config.push.tokens) == (timedelta(seconds=10), (Secret("t0ken"),))
+    assert config.history.resolution == timedelta(seconds=10)
+    assert config.push == PushSettings(
+        tokens=(Secret("t0ken"), PushToken(token=Secret("t0ken"), sites=("books",))), max_age=timedelta(hours=2)
+    )
     assert [str(file.relative_to(folder.path)) for file in config.files] == [
         "crawlhealth.yml",
         "c/one.yml",

@@ -113,6 +113,19 @@ def folder(tmp_path: Path) -> Folder:
             id="a token that no header can bear",
         ),
         pytest.param(
+            "push:\n  tokens: [{token: {env: LINES}, sites: [boks]}, {token: {env: TOKEN}, sites: []}]\n  max_age: 91d\n"
+            "  max_waiting_bytes: 1MB\nhistory: {keep_push_keys: 0s}",
+            [
+                "2:20: push.tokens[0].token: has a character that no bearer token can have: use ASCII letters and digits",
+                "2:42: push.tokens[0].sites[0]: no site 'boks' is configured: there is none",
+                "2:79: push.tokens[1].sites: is empty: name the sites that it may push",
+                "3:12: push.max_age: is longer than history.keep_hours: what is pushed must be kept",
+                "4:22: push.max_waiting_bytes: must be at least 16000000",
+                "5:27: history.keep_push_keys: must be more than 0: write for instance 15s",
+            ],
+            id="what pushes cannot be",
+        ),
+        pytest.param(
             "data_dir: crawlhealth.yml/data",
             ["1:11: data_dir: 'FOLDER/crawlhealth.yml/data' cannot be used (Not a directory): name another folder"],
             id="a data_dir under a file",
@@ -219,7 +232,7 @@ def folder(tmp_path: Path) -> Folder:
     ],
 )  # fmt: skip
 def test_problems_of_the_configuration(folder: Folder, config: str, said: list[str]) -> None:
-    folder.environ |= {"EMPTY": "", "LINES": "a\r\nb"}
+    folder.environ |= {"EMPTY": "", "LINES": "a\r\nb", "TOKEN": "t0ken"}
     assert folder.problems(config, None) == [f"crawlhealth.yml:{line}" for line in said]
 
 

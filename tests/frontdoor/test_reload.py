@@ -3,38 +3,30 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
+from pathlib import Path
 from threading import Event
 
-from prometheus_client.registry import CollectorRegistry
 from starlette.types import Message, Scope
 
 from crawlhealth import web
-from crawlhealth.collector import Exposition
-from crawlhealth.config import Config
-from crawlhealth.history import Committed
-from crawlhealth.series import Text
+from crawlhealth.app import Service
 
 FLOOD = 100
 """More than the threads that answer requests."""
 
 
-def exposition() -> Exposition:
-    return Exposition(config=Config(), committed=Committed(), verdicts=(), now=0.0)
-
-
-def test_reloads_that_wait_do_not_keep_scrapes_waiting() -> None:
+def test_reloads_that_wait_do_not_keep_scrapes_waiting(tmp_path: Path) -> None:
     may_go, reloads = Event(), []
 
     def reload() -> None:
         assert may_go.wait(20)
         reloads.append(1)
 
-    application = web.create(
-        web.WebState(
-            text=Text, registry=CollectorRegistry(), exposition=exposition, reload=reload, tokens=tuple,
-            ready=lambda: True, problem=lambda: None,
-        )
-    )  # fmt: skip
+    path = tmp_path / "crawlhealth.yml"
+    path.write_text("sites: {}\n", encoding="utf-8")
+    service = Service(path)
+    application = web.create(replace(service.web_state(), reload=reload))
 
     async def ask(method: str, path: str) -> int:
         scope: Scope = {"type": "http", "method": method, "path": path, "query_string": b"", "headers": []}
@@ -44,8 +36,12 @@ def test_reloads_that_wait_do_not_keep_scrapes_waiting() -> None:
             nonlocal status
             status = message.get("status", status)
 
+        sent: list[Message] = [{"type": "http.request"}]
+
         async def receive() -> Message:
-            return {"type": "http.request"}
+            if not sent:
+                await asyncio.Event().wait()  # the client stays
+            return sent.pop()
 
         await application(scope, receive, send)
         return status
@@ -58,5 +54,8 @@ def test_reloads_that_wait_do_not_keep_scrapes_waiting() -> None:
             may_go.set()
         return status, await asyncio.gather(*asked)
 
-    assert asyncio.run(flood()) == (200, [200] * FLOOD)
+    try:
+        assert asyncio.run(flood()) == (200, [200] * FLOOD)
+    finally:
+        service.history.close()
     assert len(reloads) == FLOOD

@@ -160,6 +160,8 @@ def test_only_ok_bodies_make_the_usual_size(shop: PracticeSite, extractor: Extra
     key = ("shop", "kettle", "direct")
     run(extractor, canary(shop.url("/~status:403/product/3")), sizes=sizes)
     assert sizes.usual(key) is None
+    run(extractor, canary(shop.url("/no-such-page")), sizes=sizes)
+    assert sizes.usual(key) is None, "a 404 is ok, and no page of content"
     (result,) = run(extractor, canary(shop.url("/product/3")), sizes=sizes)
     assert sizes.usual(key) == result.bytes
 

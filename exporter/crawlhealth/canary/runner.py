@@ -110,7 +110,7 @@ class Runner:
             classification = self._failed(fetched, canary, site)
         else:
             classification, values = self._read(fetched.response, canary, site, key)
-            if classification.outcome is Outcome.OK:
+            if classification.reason is Reason.SERVED:  # a 404 or an unfollowed redirect is ok, and no page of content
                 self._sizes.add(key, len(body))
                 values = self._structures.adopt(key, canary.expect, values, now)
         exchange = fetched.exchange

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from crawlhealth.metrics import MetricSpec
 from crawlhealth.model import CanaryRun, Structure
-from crawlhealth.outcome import Source
+from crawlhealth.outcome import Reason, Source
 from crawlhealth.tally import Tally
 
 SIZES_KEPT = 20
@@ -41,7 +41,7 @@ class StoredRun:
         return cls(
             run=run,
             last_success=run.at if run.success else last_success,
-            sizes=(*sizes, run.bytes)[-SIZES_KEPT:] if run.ok else sizes,
+            sizes=(*sizes, run.bytes)[-SIZES_KEPT:] if run.classification.reason is Reason.SERVED else sizes,
             structures={**(previous.structures if previous is not None else {}), **_references(run)},
         )
 

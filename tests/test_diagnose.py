@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from datetime import timedelta
 
 import pytest
 
-from crawlhealth.config import UplinkSettings
-from crawlhealth.diagnose import diagnose, uplink_works
+from crawlhealth.diagnose import diagnose
 from crawlhealth.model import (
     Band,
     BandState,
@@ -171,53 +169,3 @@ def test_a_sites_only_route_is_judged_by_other_sites(routes: Seen, elsewhere: in
 )  # fmt: skip
 def test_no_site_is_blamed_for_our_own_uplink(judged: Verdict, runs: list[CanaryRun], diagnosis: Diagnosis) -> None:
     assert diagnose(judged, runs, degrading=80, uplink_up=False, fails_elsewhere=lambda _: 9) is diagnosis
-
-
-THREE = [run("direct", *DNS, site=site, age=40) for site in ("a", "b", "c")]
-
-
-@pytest.mark.parametrize(
-    ("runs", "works"),
-    [
-        pytest.param([], True, id="nothing was tried"),
-        pytest.param(
-            [replace(each, at=NOW - 1) for each in THREE], False,
-            id="they fail again and again: the last success says since when",
-        ),
-        pytest.param(THREE, False, id="three sites at once, and nothing answers"),
-        pytest.param(THREE[:2], True, id="two sites may be down"),
-        pytest.param([*THREE[:2], run("dc", *DNS, site="b", age=40)], True, id="two routes of a site are one site"),
-        pytest.param([*THREE, run(site="d", age=30)], True, id="another site answered since"),
-        pytest.param([*THREE, run("direct", *REFUSED, site="d", age=30)], True, id="a refusal is an answer"),
-        pytest.param([*THREE, run(site="d", age=300)], False, id="it answered, but before that"),
-        pytest.param(
-            [*THREE, run("dc", Outcome.ERROR, Reason.PROXY, site="d", age=30)], False,
-            id="the error of a proxy proves no uplink",
-        ),
-        pytest.param(
-            [*(replace(each, at=NOW - 5) for each in THREE), run(site="d", age=20)], True, id="it is not long enough"
-        ),
-        pytest.param(
-            [run("direct", *DNS, site="a", age=9), *(run("direct", *REFUSED, site=s, age=40) for s in "bc")], True,
-            id="three sites fail, but not all of them to connect",
-        ),
-    ],
-)  # fmt: skip
-def test_the_uplink_is_down_when_several_sites_fail_at_once_and_nothing_answers(
-    runs: list[CanaryRun], works: bool
-) -> None:
-    settings = UplinkSettings(after=timedelta(seconds=30))
-    assert uplink_works(runs, last_success=NOW - 60, now=NOW, settings=settings) is works
-
-
-@pytest.mark.parametrize(
-    ("last_success", "works"),
-    [
-        pytest.param(None, False, id="nothing ever succeeded"),
-        pytest.param(NOW - 50, False, id="something did before"),
-        pytest.param(NOW - 35, True, id="something did since"),
-    ],
-)
-def test_a_success_since_then_proves_the_uplink(last_success: float | None, works: bool) -> None:
-    settings = UplinkSettings(after=timedelta(seconds=30))
-    assert uplink_works(THREE, last_success=last_success, now=NOW, settings=settings) is works

@@ -67,3 +67,22 @@ def test_a_site_that_comes_back_goes_on_from_its_last_verdict(history: History, 
     judge.judge(CONFIG, NOW + 10 * DAY)
     state = judge.verdicts["books"].state
     assert (state.band, state.held) == (Band.RESISTING, True)
+
+
+def test_traffic_that_gets_nowhere_is_our_uplink_until_something_answers(history: History) -> None:
+    sites = ("books", "quotes", "news")
+    config = replace(CONFIG, sites={name: Site(name=name, hosts=(f"{name}.example",)) for name in sites})
+    judge = Judge(history)
+
+    def at(seconds: float, outcome: Outcome, reason: Reason) -> tuple[bool, set[str]]:
+        for site in sites:
+            history.add(observation(site=site, outcome=outcome, reason=reason, at=NOW + seconds, count=60))
+        history.commit(NOW + seconds)
+        judge.judge(config, NOW + seconds)
+        return judge.uplink_up, {verdict.diagnosis.value for verdict in judge.verdicts.values()}
+
+    assert at(0, Outcome.OK, Reason.SERVED) == (True, {"none"})
+    assert at(15, Outcome.ERROR, Reason.DNS) == (True, {"site"}), "until it has lasted, it may be the sites"
+    at(30, Outcome.ERROR, Reason.TIMEOUT)
+    assert at(45, Outcome.ERROR, Reason.DNS) == (False, {"self"})
+    assert at(60, Outcome.HARD_BLOCK, Reason.HTTP_403)[0], "a refusal is an answer"

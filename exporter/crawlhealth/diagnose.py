@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
-from crawlhealth.config import UplinkSettings
 from crawlhealth.model import CanaryRun, Diagnosis, Verdict
-from crawlhealth.outcome import Outcome, Reason
+from crawlhealth.outcome import Outcome
+from crawlhealth.uplink import CONNECTION
 
 MIN_REQUESTS: Final = 10
 """A route with fewer requests in the present window is judged by its latest canary runs."""
@@ -25,11 +25,6 @@ OTHER_SITES: Final = 2
 """A site's only route is to blame when it fails on so many other sites as well."""
 PARSER: Final = 80
 """A parser score under this is a fault of extraction."""
-
-CONNECTION: Final = frozenset({Reason.DNS, Reason.CONNECTION_REFUSED, Reason.CONNECTION_FAILED, Reason.TIMEOUT})
-"""What a fetch ends with when our own uplink is down."""
-_NO_ANSWER: Final = CONNECTION | {Reason.PROXY, Reason.ADDRESS_REFUSED, Reason.TLS}
-"""What proves no uplink: nothing answered over HTTP."""
 
 
 def diagnose(
@@ -87,28 +82,6 @@ def failures(verdict: Verdict, runs: Iterable[CanaryRun] = ()) -> Mapping[str, f
             seen.setdefault(run.route, []).append(run.classification.outcome is not Outcome.OK)
     shares.update({route: sum(bad) / len(bad) for route, bad in seen.items()})
     return shares
-
-
-def uplink_works(
-    runs: Iterable[CanaryRun], *, last_success: float | None, now: float, settings: UplinkSettings
-) -> bool:
-    """Whether the latest runs of all canaries leave room for our own uplink to be up.
-
-    It is down when, since the last answer over HTTP of any site, several sites had nothing but connection errors, and
-    that for a while. `last_success` is when any canary last succeeded. Without runs it is up.
-    """
-    lost: list[tuple[str, float]] = []
-    answered = last_success
-    for run in runs:
-        reason = run.classification.reason
-        if reason in CONNECTION:
-            lost.append((run.site, run.at))
-        elif reason not in _NO_ANSWER:
-            answered = run.at if answered is None else max(answered, run.at)
-    since = [(site, at) for site, at in lost if answered is None or at > answered]
-    if len({site for site, _ in since}) < settings.sites:
-        return True
-    return answered is not None and now - answered < settings.after.total_seconds()
 
 
 def _refused(verdict: Verdict) -> bool:

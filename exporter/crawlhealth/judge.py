@@ -9,10 +9,11 @@ from crawlhealth import metrics
 from crawlhealth.baselines import Baselines
 from crawlhealth.conclude import Surroundings, conclude
 from crawlhealth.config import Config
-from crawlhealth.diagnose import uplink_works
 from crawlhealth.evaluate import SiteRecord, evaluate
 from crawlhealth.history import Decisions, History
 from crawlhealth.model import Band, Verdict
+from crawlhealth.outcome import Reason, Source
+from crawlhealth.uplink import NO_ANSWER, Lost, TrafficWatch, canaries_get_out
 
 log = logging.getLogger(__name__)
 
@@ -36,6 +37,7 @@ class Judge:
         self._decisions = decisions
         self._reference = reference
         self._degrading = degrading
+        self._traffic = TrafficWatch()
         self.uplink_up = True
         self._baselines = Baselines(history)
         self.verdicts: Mapping[str, Verdict] = dict(history.states())
@@ -79,10 +81,23 @@ class Judge:
         known = [stored for stored in self._history.runs().values() if stored.run.site in config.sites]
         runs = [stored.run for stored in known]
         last_success = max((stored.last_success for stored in known if stored.last_success is not None), default=None)
-        working = uplink_works(runs, last_success=last_success, now=now, settings=config.uplink)
-        self.uplink_up = working and self._reference()
+        canaries = canaries_get_out(runs, last_success=last_success, now=now, settings=config.uplink)
+        self.uplink_up = self._traffic_gets_out(config, now) and canaries and self._reference()
         overrides = self._decisions.active(now) if self._decisions is not None else {}
         return Surroundings(runs=runs, overrides=overrides, verdicts=self.verdicts, uplink_up=self.uplink_up)
+
+    def _traffic_gets_out(self, config: Config, now: float) -> bool:
+        committed = self._history.committed()
+        lost: Lost = {
+            (site, Reason(reason)): count
+            for (site, source, reason), count in committed.counter(metrics.REASONS).items()
+            if source == Source.TRAFFIC and reason in NO_ANSWER
+        }
+
+        def total() -> float:
+            return sum(tally.requests for (_, _, source), tally in committed.totals.items() if source is Source.TRAFFIC)
+
+        return self._traffic.gets_out(lost, total, now=now, settings=config.uplink)
 
     def _judge_site(
         self, record: SiteRecord, previous: Verdict | None, config: Config, around: Surroundings, now: float

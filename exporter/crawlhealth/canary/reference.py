@@ -7,7 +7,7 @@ from typing import Final
 
 from crawlhealth.canary.fetch import Fetcher, FetchFailed
 from crawlhealth.config import DIRECT, Canary, Fetching, Route
-from crawlhealth.diagnose import CONNECTION
+from crawlhealth.uplink import CONNECTION
 
 TIMEOUT: Final = timedelta(seconds=10)
 MISSES: Final = 2

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from typing import Final
 
 from crawlhealth.config import Maintenance
@@ -20,6 +21,8 @@ def moment(text: str) -> float:
     when = datetime.fromisoformat(text)
     if when.tzinfo is None:
         raise ValueError("a moment needs a time zone: write for instance 2026-12-01T22:00:00Z")
+    if not 1971 <= when.year <= 9000:
+        raise ValueError("write a year of this time")
     return when.timestamp()
 
 
@@ -36,6 +39,7 @@ def under_maintenance(windows: Iterable[Maintenance], site: str, now: float) -> 
     return any(_covers(window, now) for window in windows if not window.sites or site in window.sites)
 
 
+@lru_cache(maxsize=1024)  # asked for thousands of sites at the same moment
 def _covers(window: Maintenance, now: float) -> bool:
     if not window.days:
         return moment(window.start) <= now < moment(window.end)

@@ -10,8 +10,8 @@ from prometheus_client import CollectorRegistry, generate_latest
 
 from crawlhealth import metrics
 from crawlhealth.checks import Selector, ValueSpec
-from crawlhealth.collector import Exposition, HealthCollector
-from crawlhealth.config import Canary, Config, HistorySettings, Route, Site
+from crawlhealth.collector import Exposition, HealthCollector, show
+from crawlhealth.config import Canary, Config, HistorySettings, MetricsSettings, Route, Site
 from crawlhealth.history import Committed, History, StoredRun, Timings
 from crawlhealth.model import (
     Advice,
@@ -31,6 +31,7 @@ from crawlhealth.model import (
     Window,
 )
 from crawlhealth.outcome import Outcome, Reason, Source
+from crawlhealth.series import Text
 from samples import DAY, NOW, observation, run
 
 PRICE = ValueSpec(name="price", selector=Selector(kind="css", expression=".price::text"))
@@ -72,7 +73,11 @@ def exposed(
     snapshot = Exposition(config=config, committed=committed or Committed(), verdicts=verdicts, now=now)
     registry = CollectorRegistry()
     registry.register(HealthCollector(lambda: snapshot))
-    return generate_latest(registry).decode()
+    theirs = generate_latest(registry).decode()
+    text = Text()
+    show(snapshot, text)
+    assert "".join(text.pieces(generate_latest)) == theirs, "our own text is that of prometheus_client"
+    return theirs
 
 
 def series(text: str, name: str) -> set[str]:
@@ -141,6 +146,20 @@ def test_a_verdict_as_gauges() -> None:
         "error_ratio": {'route="direct",site="books" 0.01'},
     }  # fmt: skip
     assert {name: series(text, name) for name in expected} == expected
+
+
+def test_less_detail_leaves_the_score_and_what_follows_from_it(history: History) -> None:
+    history.add(observation())
+    history.commit(NOW)
+    shown = exposed(replace(CONFIG, metrics=MetricsSettings(detail="score")), history.committed(), (VERDICT,))
+    assert names(shown) == {
+        "crawlhealth_score", "crawlhealth_score_raw", "crawlhealth_parser_score", "crawlhealth_band",
+        "crawlhealth_band_held", "crawlhealth_band_since_timestamp_seconds", "crawlhealth_diagnosis",
+        "crawlhealth_advice_concurrency_ratio", "crawlhealth_advice_revisit_multiplier",
+        "crawlhealth_advice_cost_multiplier", "crawlhealth_advice_paused", "crawlhealth_history_write_failures_total",
+        "crawlhealth_history_last_commit_timestamp_seconds", "crawlhealth_history_size_bytes",
+    }  # fmt: skip
+    assert series(shown, "score") == {'site="books" 66.0'}
 
 
 def test_what_follows_from_a_verdict_as_gauges() -> None:

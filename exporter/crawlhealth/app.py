@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import os
 import threading
@@ -40,13 +41,14 @@ SAVE_NORMS_EVERY = timedelta(minutes=1)
 class Service:
     """Everything that `crawlhealth serve` runs, without the HTTP server.
 
-    `path` is the configuration file; `start` begins the canaries and loops, `stop` ends them and commits.
+    `path` is the configuration file, `config` what was read of it already; `start` begins the canaries and loops,
+    `stop` ends them and commits.
     """
 
-    def __init__(self, path: Path, *, environ: Mapping[str, str] | None = None) -> None:
+    def __init__(self, path: Path, *, environ: Mapping[str, str] | None = None, config: Config | None = None) -> None:
         self._path = path
         self._environ = os.environ if environ is None else environ
-        self.config = configfile.load(path, environ=self._environ)
+        self.config = configfile.load(path, environ=self._environ) if config is None else config
         self.telemetry = Telemetry()
         self.telemetry.reloaded(time.time())
         self.history = History.open(self.config.data_dir / FILE_NAME, self.config.history, now=time.time())
@@ -197,6 +199,8 @@ class Service:
         with self._judging:
             now = time.time()
             self._judge.judge(self.config, now)
+            if self.telemetry.evaluated_at is None:
+                gc.freeze()  # else each collection looks at what thousands of sites keep, and stops everything for long
             self.telemetry.evaluated(now, uplink_up=self._judge.uplink_up)
         self.watch.tell()
 

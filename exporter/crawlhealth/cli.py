@@ -54,7 +54,7 @@ def serve(path: Path, web_path: Path | None) -> None:
     except OSError as error:
         raise click.ClickException(f"cannot listen on {config.listen}: {error.strerror or error}") from error
     try:
-        service = Service(path)
+        service = Service(path, config=config)
     except HistoryError as error:
         raise click.ClickException(str(error)) from error
     service.start()

@@ -7,8 +7,9 @@ from dataclasses import replace
 import pytest
 
 from crawlhealth.checks import Check, Selector, ValueSpec
-from crawlhealth.model import Band, BandState, Diagnosis, Override, OverrideKind, Unknown, Verdict
+from crawlhealth.model import Band, BandState, Cost, Diagnosis, Override, OverrideKind, Unknown, Verdict
 from crawlhealth.web import SitePast, words
+from crawlhealth.web.overview import overview
 from crawlhealth.web.siteview import view
 from samples import HOUR, NOW
 from web import sample
@@ -92,6 +93,33 @@ def test_what_a_person_decided_is_shown_with_its_end_and_note() -> None:
     assert page.override == (
         "Limited by a person to 25% of the usual concurrency until 2026-11-30 13:00:00 UTC: <b>wait</b>"
     )
+
+
+def test_a_site_whose_extraction_fails_needs_a_person_too() -> None:
+    shown = sample.exposition(more=3)
+    verdicts = tuple(
+        replace(verdict, parser_score=41, diagnosis=Diagnosis.PARSER) if verdict.site == "store-0001" else verdict
+        for verdict in shown.verdicts
+    )
+    page = overview(replace(shown, verdicts=verdicts))
+    assert [site.name for site in page.cards] == ["shop", "books", "store-0001"]
+    assert "our own extraction" in page.cards[2].headline[1]
+
+
+def test_nobody_is_told_to_slow_down_where_a_person_decided_otherwise() -> None:
+    override = Override(site="shop", kind=OverrideKind.RESUME, at=NOW, until=NOW + HOUR, concurrency=1.0)
+    assert "told to stop" in words.headline(BAD)[0]
+    assert "told to" not in words.headline(replace(BAD, override=override))[0]
+
+
+def test_what_a_record_costs_is_shown_where_it_is_known() -> None:
+    cost = Cost(requests=1.62, retries=0.31, bytes=91_234.2, credits=0.0)
+    assert BAD.window is not None
+    verdict = replace(BAD, window=replace(BAD.window, cost=cost))
+    page = view("shop", replace(sample.exposition(), verdicts=(verdict,)), SitePast())
+    assert [(row.name, row.now, row.normal) for row in page.cost] == [
+        ("requests", "1.62", "–"), ("retries", "0.31", "–"), ("bytes", "91.2 kB", "–"),
+    ]  # fmt: skip
 
 
 def test_a_young_site_is_drawn_over_the_time_it_was_judged_in() -> None:

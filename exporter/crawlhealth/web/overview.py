@@ -6,7 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from crawlhealth.collector import Exposition
-from crawlhealth.model import Band, CanaryRun, Verdict
+from crawlhealth.config import ScoreSettings
+from crawlhealth.model import Band, CanaryRun, Diagnosis, Verdict
 from crawlhealth.web import words
 
 CARDS = 50
@@ -24,6 +25,7 @@ class SiteRow:
     band: str
     score: str
     parser_score: str
+    parser_low: bool
     since: str
     window: str
     advice: str
@@ -68,11 +70,13 @@ def overview(exposition: Exposition, *, band: str = "", part: str = "") -> Overv
 
     chosen = [site for site in bands if (not band or bands[site].value == band) and part.lower() in site.lower()]
     chosen.sort(key=badness)
-    urgent = [site for site in chosen if bands[site] in (Band.RESISTING, Band.DEGRADING) or site in failing]
+    urgent = [
+        site for site in chosen if site in failing or _needs_a_person(verdicts.get(site), exposition.config.score)
+    ]
     calm = [site for site in chosen if site not in set(urgent)]
 
     def row(site: str) -> SiteRow:
-        return _row(site, verdicts.get(site), runs.get(site, []), exposition.now)
+        return _row(site, verdicts.get(site), runs.get(site, []), exposition)
 
     return Overview(
         band=band,
@@ -84,21 +88,38 @@ def overview(exposition: Exposition, *, band: str = "", part: str = "") -> Overv
     )
 
 
-def _row(site: str, verdict: Verdict | None, runs: list[CanaryRun], now: float) -> SiteRow:
+def _parser_low(verdict: Verdict, settings: ScoreSettings) -> bool:
+    return verdict.parser_score is not None and verdict.parser_score < settings.bands.degrading
+
+
+def _needs_a_person(verdict: Verdict | None, settings: ScoreSettings) -> bool:
+    """Whether something is wrong with a site, if only with what is extracted from it."""
+    if verdict is None:
+        return False
+    return (
+        _parser_low(verdict, settings)
+        or verdict.band in (Band.RESISTING, Band.DEGRADING)
+        or verdict.diagnosis is not Diagnosis.NONE
+    )
+
+
+def _row(site: str, verdict: Verdict | None, runs: list[CanaryRun], exposition: Exposition) -> SiteRow:
+    now = exposition.now
     well = sum(run.success for run in runs)
     canaries = f"{well} of {len(runs)} ok" if runs else "none"
     problems = tuple(_problems(runs, now))
     if verdict is None:
         return SiteRow(
-            name=site, band=Band.UNKNOWN.value, score="–", parser_score="–", since="", window="", advice="",
-            headline=("Not judged yet.",), reasons=(), problems=problems, canaries=canaries,
+            name=site, band=Band.UNKNOWN.value, score=words.score(None), parser_score="–", parser_low=False, since="",
+            window="", advice="", headline=("Not judged yet.",), reasons=(), problems=problems, canaries=canaries,
         )  # fmt: skip
     window, since = verdict.window, verdict.state.since
     return SiteRow(
         name=site,
         band=verdict.band.value,
-        score="–" if verdict.score is None else str(verdict.score),
+        score=words.score(verdict.score),
         parser_score="–" if verdict.parser_score is None else str(verdict.parser_score),
+        parser_low=_parser_low(verdict, exposition.config.score),
         since=f"for {words.span(now - since)}" if since else "",
         window="" if window is None else words.basis(window),
         advice=_advice(verdict),
@@ -110,10 +131,14 @@ def _row(site: str, verdict: Verdict | None, runs: list[CanaryRun], now: float) 
 
 
 def _advice(verdict: Verdict) -> str:
-    by = f" ({words.OVERRIDE[verdict.override.kind]})" if verdict.override is not None else ""
+    override = verdict.override
+    if override is not None:
+        return f"{words.OVERRIDE[override.kind]} until {words.moment(override.until)}"
     if verdict.advice.paused:
-        return f"paused{by}"
-    return f"concurrency {verdict.advice.concurrency_ratio:.0%} of the usual{by}"
+        return "paused"
+    if verdict.advice.concurrency_ratio == 1:
+        return ""
+    return f"concurrency {verdict.advice.concurrency_ratio:.0%} of the usual"
 
 
 def _problems(runs: Iterable[CanaryRun], now: float) -> Iterable[str]:

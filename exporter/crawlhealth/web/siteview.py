@@ -68,7 +68,7 @@ class SiteView:
 
     name: str
     band: str = Band.UNKNOWN.value
-    score: str = "–"
+    score: str = "no score"
     parser_score: str = "–"
     since: str = ""
     window: str = ""
@@ -123,7 +123,7 @@ def _with(page: SiteView, verdict: Verdict, now: float) -> SiteView:
     return SiteView(
         name=page.name,
         band=verdict.band.value,
-        score="–" if verdict.score is None else str(verdict.score),
+        score=words.score(verdict.score),
         parser_score="–" if verdict.parser_score is None else str(verdict.parser_score),
         since=f"for {words.span(now - state.since)}, since {words.moment(state.since)}" if state.since else "",
         window="" if window is None else words.basis(window),
@@ -222,15 +222,17 @@ def _cost(verdict: Verdict) -> tuple[SignalRow, ...]:
     if now is None and normal is None:
         return ()
     rows = []
-    for name, one in (("requests", "requests"), ("retries", "retries"), ("bytes", "bytes"), ("credits", "credits")):
-        left, right = _amount(now, one), _amount(normal, one)
-        if left not in ("–", "0") or right not in ("–", "0"):
+    for name in ("requests", "retries", "bytes", "credits"):
+        left, right = _amount(now, name), _amount(normal, name)
+        if not {left, right} <= {"–", "0", "0 B"}:
             rows.append(SignalRow(name=name, now=left, normal=right, points=""))
     return tuple(rows)
 
 
 def _amount(cost: Cost | None, name: str) -> str:
-    return "–" if cost is None else f"{getattr(cost, name):,.4g}"
+    if cost is None:
+        return "–"
+    return words.size(cost.bytes) if name == "bytes" else f"{getattr(cost, name):,.4g}"
 
 
 def _routes(slots: Iterable[Slot], now: float) -> tuple[str, tuple[RouteRow, ...]]:

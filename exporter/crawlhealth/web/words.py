@@ -17,12 +17,16 @@ UNKNOWN: Mapping[Unknown, str] = {
 }
 BAND: Mapping[Band, str] = {
     Band.NORMAL: "The site serves as it normally does.",
-    Band.DEGRADING: "The site serves worse than its own normal. Crawlers are told to slow down.",
-    Band.RESISTING: (
-        "The site turns the crawler away. Crawlers are told to stop, canaries go on. A person decides what comes next:"
-        " slow down for longer, read the site's terms, ask for an API, or leave it."
-    ),
+    Band.DEGRADING: "The site serves worse than its own normal.",
+    Band.RESISTING: "The site turns the crawler away.",
     Band.UNKNOWN: "It cannot be said yet how the site behaves.",
+}
+CONSEQUENCE: Mapping[Band, str] = {
+    Band.DEGRADING: "Crawlers are told to slow down.",
+    Band.RESISTING: (
+        "Crawlers are told to stop, canaries go on. A person decides what comes next: slow down for longer, read the"
+        " site's terms, ask for an API, or leave it."
+    ),
 }
 DIAGNOSIS: Mapping[Diagnosis, str] = {
     Diagnosis.NONE: "",
@@ -80,6 +84,19 @@ def name(signal: Signal) -> str:
     return "refused, all kinds" if signal is Signal.REFUSED_CAP else signal.value.replace("_", " ")
 
 
+def score(value: int | None) -> str:
+    """A score of 100, or that there is none."""
+    return "no score" if value is None else str(value)
+
+
+def size(count: float) -> str:
+    """A number of bytes."""
+    for step, unit in ((1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
+        if count >= step:
+            return f"{count / step:.3g} {unit}"
+    return f"{count:.3g} B"
+
+
 def explain(penalty: Penalty) -> str:
     """One reason: what, now against normal, and its points."""
     show = seconds if penalty.signal is Signal.LATENCY else share
@@ -93,6 +110,8 @@ def headline(verdict: Verdict) -> tuple[str, ...]:
     said = [BAND[verdict.band]]
     if verdict.band is Band.NORMAL and verdict.reasons:
         said = ["The site serves nearly as it normally does. What differs:"]
+    if verdict.override is None and verdict.band in CONSEQUENCE:
+        said = [f"{said[0]} {CONSEQUENCE[verdict.band]}"]
     if verdict.unknown is not None:
         said = [UNKNOWN[verdict.unknown]] if verdict.band is Band.UNKNOWN else [*said, UNKNOWN[verdict.unknown]]
     if verdict.state.held:

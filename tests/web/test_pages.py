@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Iterator
 from typing import NoReturn
 
@@ -130,5 +131,14 @@ def test_the_exporter_serves_the_page_of_its_site(tmp_path_factory: pytest.TempP
             assert page.status_code == 200
             assert "canary front through direct" in page.text
             assert "&lt;b&gt;" in page.text
+            pushed = {
+                "url": f"http://127.0.0.1:{port}/item?<i>", "status": 403, "headers": {"cf-mitigated": "challenge"},
+                "body": "<title>Just a moment... <u></title>", "at": time.time(),
+            }  # fmt: skip
+            assert exporter.post("/api/v1/observations", json=[pushed]).json()["accepted"] == 1
+            page = exporter.get("/sites/shop")
+            assert "cloudflare challenge, traffic through direct" in page.text
+            assert "Just a moment..." in page.text
+            assert "<u>" not in page.text
             assert 'href="sites/shop"' in exporter.get("/").text
             assert exporter.get("/sites/none").status_code == 404

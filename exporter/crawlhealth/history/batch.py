@@ -58,9 +58,13 @@ class Batch:
         self.counters[counter] = self.counters.get(counter, 0.0) + amount
 
     def absorb(self, later: Batch) -> None:
-        """Take in a batch that was gathered after this one."""
+        """Take in a batch that was gathered after this one; it becomes a part of this."""
         for key, tally in later.slots.items():
-            self.slots.setdefault(key, Tally()).merge(tally)
+            mine = self.slots.get(key)
+            if mine is None:
+                self.slots[key] = tally
+            else:
+                mine.merge(tally)
         for counter, amount in later.counters.items():
             self.increase(counter, amount)
         for counter, timings in later.timings.items():

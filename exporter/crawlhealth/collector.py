@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import chain
 from urllib.parse import urlsplit
 
 from prometheus_client.metrics_core import Metric
@@ -19,7 +20,7 @@ from crawlhealth.hosts import HostIndex
 from crawlhealth.model import Band, CanaryRun, Rates, Signal, Verdict
 from crawlhealth.outcome import Outcome, Source
 from crawlhealth.series import Families, Series
-from crawlhealth.tally import Tally, merged
+from crawlhealth.tally import Tally
 
 _OUTCOMES = tuple(outcome.value for outcome in Outcome)
 _BANDS = tuple(band.value for band in Band)
@@ -112,43 +113,41 @@ def show(exposition: Exposition, shown: Series) -> None:
 def _requests(shown: Series, exposition: Exposition) -> None:
     """Counters of requests, records and latency, from the totals of configured sites and routes."""
     config, committed = exposition.config, exposition.committed
-    totals = {
-        (site, route, source): tally
-        for (site, route, source), tally in committed.totals.items()
-        if site in config.sites and route in config.routes
-    }
-    strata = totals.keys() | _configured(config)
-    by_source: dict[tuple[str, Source], Tally] = {}
-    for site, route, source in sorted(strata):
-        labels = (site, route, source.value)
-        tally = totals.get((site, route, source), Tally())
-        by_source.setdefault((site, source), Tally()).merge(tally)
-        shown.spread(
-            metrics.REQUESTS,
-            labels,
-            _OUTCOMES,
-            (tally.ok, tally.hard_block, tally.challenge, tally.soft_block, tally.error),
-        )
-        shown.put(metrics.BYTES, labels, tally.bytes or None)
-        shown.put(metrics.RETRIES, labels, tally.retries or None)
-        shown.put(metrics.CREDITS, labels, tally.credits or None)
-    for (site, source), tally in by_source.items():
-        shown.spread(
-            metrics.EXTRACTIONS,
-            (site, source.value),
-            ("ok", "failed"),
-            (tally.extractions_ok, tally.extractions_failed),
-        )
-        shown.histogram(
-            metrics.DURATION, (site, source.value), tally.latency, tally.latency_sum, first=metrics.HISTOGRAM_FIRST
-        )
-        shown.put(metrics.LAST_OBSERVATION, (site, source.value), committed.last.get((site, source)))
-    for site in config.sites:
-        records = merged(by_source[site, source] for source in Source if (site, source) in by_source)
-        shown.spread(metrics.RECORDS, (site,), ("valid", "invalid"), (records.records_valid, records.records_invalid))
+    strata: dict[str, set[tuple[str, Source]]] = {}
+    for site, route, source in chain(committed.totals, _configured(config)):
+        if site in config.sites and route in config.routes:
+            strata.setdefault(site, set()).add((route, source))
+    for site in sorted(strata):
+        by_source: dict[Source, Tally] = {}
+        for route, source in sorted(strata[site]):
+            tally = committed.totals.get((site, route, source), Tally())
+            by_source.setdefault(source, Tally()).merge(tally)
+            _stratum(shown, (site, route, source.value), tally)
+        for source, tally in by_source.items():
+            _source(shown, (site, source.value), tally, last=committed.last.get((site, source)))
+        valid = sum(tally.records_valid for tally in by_source.values())
+        invalid = sum(tally.records_invalid for tally in by_source.values())
+        shown.spread(metrics.RECORDS, (site,), ("valid", "invalid"), (valid, invalid))
     for labels_, value in committed.counter(metrics.REASONS).items():
         if labels_[0] in config.sites:
             shown.put(metrics.REASONS, labels_, value)
+
+
+def _stratum(shown: Series, labels: tuple[str, str, str], tally: Tally) -> None:
+    """Counters of one site, route and source."""
+    outcomes = (tally.ok, tally.hard_block, tally.challenge, tally.soft_block, tally.error)
+    shown.spread(metrics.REQUESTS, labels, _OUTCOMES, outcomes)
+    shown.put(metrics.BYTES, labels, tally.bytes or None)
+    shown.put(metrics.RETRIES, labels, tally.retries or None)
+    shown.put(metrics.CREDITS, labels, tally.credits or None)
+
+
+def _source(shown: Series, labels: tuple[str, str], tally: Tally, *, last: float | None) -> None:
+    """Counters of one site and source, all routes together."""
+    extractions = (tally.extractions_ok, tally.extractions_failed)
+    shown.spread(metrics.EXTRACTIONS, labels, ("ok", "failed"), extractions)
+    shown.histogram(metrics.DURATION, labels, tally.latency, tally.latency_sum, first=metrics.HISTOGRAM_FIRST)
+    shown.put(metrics.LAST_OBSERVATION, labels, last)
 
 
 def _configured(config: Config) -> set[Stratum]:

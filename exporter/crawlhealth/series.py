@@ -88,7 +88,7 @@ class Text:
 
     def __init__(self) -> None:
         self._lines: dict[MetricSpec, list[str]] = {}
-        self._single: dict[MetricSpec, tuple[str, Callable[[tuple[str, ...]], Any]]] = {}
+        self._single: dict[MetricSpec, tuple[Callable[[str], None], str, Callable[[tuple[str, ...]], Any]]] = {}
         self._groups: dict[tuple[MetricSpec, tuple[str, ...]], str] = {}
         self._escaped: dict[str, str] = {}
 
@@ -96,12 +96,16 @@ class Text:
         """See `Series`."""
         if value is None:
             return
-        if spec not in self._single:
-            self._single[spec] = _single(spec)
-            self._lines.setdefault(spec, [])
-        template, ordered = self._single[spec]
-        escaped = tuple([self._escape(label) for label in labels])
-        self._lines[spec].append(template % (*ordered(escaped), written(value)))
+        known = self._single.get(spec)
+        if known is None:
+            template, ordered = _single(spec)
+            known = self._single[spec] = (self._lines.setdefault(spec, []).append, template, ordered)
+        append, template, ordered = known
+        number = repr(value) if type(value) is float and -EXPONENT_FROM < value < EXPONENT_FROM else written(value)
+        if len(labels) == 1:
+            append(template % (self._escaped.get(labels[0]) or self._escape(labels[0]), number))
+        else:
+            append(template % (*ordered(tuple([self._escape(label) for label in labels])), number))
 
     def spread(
         self, spec: MetricSpec, labels: tuple[str, ...], names: tuple[str, ...], values: Sequence[float | None]

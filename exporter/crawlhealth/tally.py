@@ -90,6 +90,9 @@ class Tally(msgspec.Struct, kw_only=True, array_like=True, forbid_unknown_fields
         self.retries += other.retries
         self.credits += other.credits
         self.latency_sum += other.latency_sum
+        if not self.latency:
+            self.latency = dict(other.latency)
+            return
         latency = self.latency
         for index, count in other.latency.items():
             latency[index] = latency.get(index, 0) + count

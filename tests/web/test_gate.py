@@ -111,6 +111,7 @@ def test_a_token_that_may_post_is_enough_for_what_crawlers_do(
     assert exporter.post("/-/reload").status_code == 401  # a password is not a token
 
 
+@pytest.mark.alone
 def test_a_name_is_not_betrayed_by_the_time_and_a_right_password_is_remembered(
     write: Callable[[str], Path], start: Callable[..., Exporter]
 ) -> None:

@@ -125,7 +125,7 @@ def headline(verdict: Verdict) -> tuple[str, ...]:
 
 def basis(window: Window) -> str:
     """What a verdict was read from."""
-    return f"{window.requests:,.0f} requests, half-life {span(window.seconds)}"
+    return f"{window.requests:,.0f} recent requests, half-life {span(window.seconds)}"
 
 
 def state(run: CanaryRun) -> str:

@@ -18,11 +18,14 @@ from crawlhealth.uplink import NO_ANSWER, Lost, TrafficWatch, canaries_get_out
 log = logging.getLogger(__name__)
 
 
+_GOOD = (Band.NORMAL, Band.UNKNOWN)
+
+
 class Judge:
     """Computes the verdicts of all sites from the history. `verdicts` is replaced as a whole, never changed.
 
     `decisions` has the overrides, `reference` says whether the reference page of our uplink answers, and `degrading`
-    is called with a site whose band begins to be that.
+    is called with a site whose band turns bad.
     """
 
     def __init__(
@@ -109,7 +112,7 @@ class Judge:
         if previous is not None and previous.band is not verdict.band:
             self._history.count(metrics.TRANSITIONS, (site, previous.band.value, verdict.band.value))
             log.info("site %s: %s -> %s (score %s)", site, previous.band, verdict.band, verdict.score)
-            if verdict.band is Band.DEGRADING and previous.band is not Band.RESISTING:
+            if previous.band in _GOOD and verdict.band not in _GOOD:
                 self._degrading(site)
         self._history.put_verdict(verdict)
         return verdict

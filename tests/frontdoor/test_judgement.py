@@ -115,6 +115,7 @@ def test_a_dead_proxy_is_a_fault_of_its_route_and_costs_no_health(tmp_path: Path
     with PracticeSite() as site:
         options = {"routes": "direct, dead", "canary_routes": "direct, dead"}
         with watched(tmp_path, site, hosts={"shop": "127.0.0.1"}, **options) as exporter:  # type: ignore[arg-type]  # strings
+            exporter.wait_for("crawlhealth_score", 99)
             until(lambda: diagnosis(exporter, "shop") == "route", 20, "the route is blamed", exporter.log)
             said = exporter.get("/api/v1/sites/shop").json()
             assert (said["band"], said["score"]) == ("normal", 100)
@@ -160,3 +161,16 @@ def test_what_a_record_costs_now_and_normally(tmp_path: Path) -> None:
         assert total(samples, "crawlhealth_requests_per_record_baseline") == pytest.approx(1.25)
         said = exporter.get("/api/v1/sites/shop").json()["cost"]
         assert said["baseline"] == pytest.approx({"requests": 1.25, "retries": 0.1, "bytes": 10_000, "credits": 0.0})
+
+
+def test_the_usual_size_of_pages_is_known_after_a_restart(tmp_path: Path) -> None:
+    """Facts alone: a page far smaller than its kind, with nothing on it, is a soft block."""
+    page = {"site": "shop", "status": 200, "page_type": "listing", "bytes": 50_000, "records_valid": 20}
+    empty = {**page, "bytes": 900, "records_valid": 0, "fields_missing": ["price"]}
+    with Exporter(tmp_path, "sites: {shop: {hosts: [shop.example]}}\nhistory: {commit_every: 200ms}\n") as exporter:
+        assert exporter.post("/api/v1/observations", json=[{**page, "at": time.time()}] * 40).json()["accepted"] == 40
+        assert exporter.stop() == 0
+        exporter.start()
+        exporter.post("/api/v1/observations", json=[{**empty, "at": time.time()}])
+        exporter.wait_for("crawlhealth_request_reasons_total", 1, reason="size_collapse", source="traffic")
+        assert exporter.value("crawlhealth_requests_total", outcome="soft_block") == 1

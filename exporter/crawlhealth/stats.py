@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping
+from itertools import accumulate
 from typing import Final
 
 SUBDIVISIONS: Final = 8
@@ -22,6 +23,9 @@ BOUNDS: Final[tuple[float, ...]] = tuple(
 )
 """Upper bounds in seconds of the fine buckets, 1 ms to 464 s; neighbours differ by 4.9 %, so that the geometric middle
 of a bucket is within 2.5 % of every value in it. Every `SUBDIVISIONS`-th is a published bound."""
+
+_PUBLISHED: Final = BOUNDS[::SUBDIVISIONS]
+_LABELS: Final = tuple(repr(bound) for bound in _PUBLISHED)
 
 Histogram = Mapping[int, int]
 """Counts by index of fine bucket (`len(BOUNDS)` is the overflow): mergeable by adding."""
@@ -60,16 +64,13 @@ def middle(index: int) -> float:
 
 def published(histogram: Histogram, first: float, last: float) -> Iterable[tuple[str, int]]:
     """Cumulative counts at the published bounds from `first` to `last` seconds, as (label, count), ending with +Inf."""
-    remaining = sorted(histogram.items())
-    position = 0
-    running = 0
-    for index in range(0, len(BOUNDS), SUBDIVISIONS):
-        while position < len(remaining) and remaining[position][0] <= index:
-            running += remaining[position][1]
-            position += 1
-        if first <= BOUNDS[index] <= last:
-            yield repr(BOUNDS[index]), running
-    yield "+Inf", running + sum(count for _, count in remaining[position:])
+    coarse = [0] * (len(_PUBLISHED) + 1)
+    for index, count in histogram.items():
+        coarse[min(-(-index // SUBDIVISIONS), len(_PUBLISHED))] += count
+    upto = list(accumulate(coarse))
+    begin, end = bisect_left(_PUBLISHED, first), bisect_right(_PUBLISHED, last)
+    yield from zip(_LABELS[begin:end], upto[begin:end], strict=True)
+    yield "+Inf", upto[-1]
 
 
 def smooth(previous: float, value: float, elapsed: float, half_life: float) -> float:

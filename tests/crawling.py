@@ -16,9 +16,9 @@ PROGRAM = Path(__file__).with_name("crawlprogram.py")
 class Crawl:
     """A crawl under way; a context manager that kills it at its end."""
 
-    def __init__(self, folder: Path, pages: list[Any], spider: str = "shop", times: int = 1, **settings: Any) -> None:
+    def __init__(self, folder: Path, pages: list[Any], spider: str = "shop", **settings: Any) -> None:
         self._log = folder / "crawl.log"
-        orders = {"pages": pages, "spider": spider, "times": times, "settings": settings}
+        orders = {"pages": pages, "spider": spider, "settings": settings}
         environ = {name: value for name, value in os.environ.items() if not name.lower().endswith("_proxy")}
         with self._log.open("wb") as out:
             self._process = subprocess.Popen(

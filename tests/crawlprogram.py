@@ -67,12 +67,31 @@ class Shop(Spider):
 
 
 class Both(Shop):
-    """Asks for page after page of both shops without an end."""
+    """Asks for page after page of both shops without an end, each answered or not asking for the next."""
+
+    AT_ONCE = 20
 
     async def start(self) -> AsyncIterator[Any]:
-        for number in range(ORDERS["times"]):
+        for number in range(self.AT_ONCE):
             for page in ORDERS["pages"]:
-                yield Request(f"{page}?n={number}", callback=self.parse_product, errback=self.quiet)
+                yield self.ask(page, number)
+
+    def ask(self, page: str, number: int) -> Request:
+        return Request(
+            f"{page}?n={number}",
+            callback=self.parse_and_ask,
+            errback=self.ask_after_error,
+            meta={"handle_httpstatus_all": True},
+            cb_kwargs={"number": number},
+        )
+
+    def parse_and_ask(self, response: Response, number: int) -> Iterator[Any]:
+        yield from self.parse_product(response)
+        yield self.ask(response.url.partition("?")[0], number + self.AT_ONCE)
+
+    def ask_after_error(self, failure: Any) -> Iterator[Request]:
+        request = failure.request
+        yield self.ask(request.url.partition("?")[0], request.cb_kwargs["number"] + self.AT_ONCE)
 
 
 if __name__ == "__main__":

@@ -61,11 +61,12 @@ class Watched:
 def crawl(folder: Path, site: PracticeSite, server: PushServer, **settings: Any) -> Crawl:
     pages = [site.url("/product/1", host=host) for host in (SHOP, OTHER)]
     return Crawl(
-        folder, pages, "both", 5_000,
+        folder, pages, "both",
         CRAWLHEALTH_URL=server.url, CRAWLHEALTH_SITES={"shop": [SHOP], "other": [OTHER]}, **settings,
     )  # fmt: skip
 
 
+@pytest.mark.alone
 def test_concurrency_falls_the_crawl_pauses_and_resumes_and_the_other_site_never_notices(
     tmp_path: Path, site: PracticeSite, server: PushServer
 ) -> None:
@@ -99,7 +100,7 @@ def test_concurrency_falls_the_crawl_pauses_and_resumes_and_the_other_site_never
         assert shop.times() == []
         assert other.together() >= 8
         usual = len(other.times()) / (other.times()[-1] - other.times()[0])
-        assert usual > 0.7 * 8 / HELD
+        assert usual > 0.5 * 8 / HELD
         assert running.running()
 
         server.advise("shop", '"quarter"', concurrency_ratio=0.25, band="degrading", score=50)
@@ -176,6 +177,7 @@ def test_a_project_with_a_queue_of_its_own_is_paused_too(
         until(lambda: len(shop.times()) >= 20, 20, "the crawl goes on", running.log)
 
 
+@pytest.mark.alone
 def test_one_at_a_time_is_spread_out(tmp_path: Path, site: PracticeSite, server: PushServer) -> None:
     shop = Watched(site, SHOP)
     with crawl(tmp_path, site, server, CONCURRENT_REQUESTS_PER_DOMAIN=1) as running:
@@ -188,6 +190,7 @@ def test_one_at_a_time_is_spread_out(tmp_path: Path, site: PracticeSite, server:
     assert sum(gaps) / len(gaps) > 2.5 * HELD  # 4 x less what the delay varies by
 
 
+@pytest.mark.alone
 def test_autothrottle_goes_on_from_its_own_delay(tmp_path: Path, site: PracticeSite, server: PushServer) -> None:
     """Its delays tend to the latency; ours are that over the ratio, and do not add up."""
     shop = Watched(site, SHOP)

@@ -16,7 +16,7 @@ from crawlhealth.secret import Secret
 
 log = logging.getLogger(__name__)
 
-LONGEST_PAUSE: Final = 30.0
+LONGEST_PAUSE: Final = 10.0
 """Seconds between two attempts when the exporter stays away."""
 _FIRST_PAUSE: Final = 0.5
 _LOOK_EVERY: Final = 1.0

@@ -91,8 +91,8 @@ def _meaning(response: requests.Response, batch: Batch) -> Attempt:
     status = response.status_code
     if status in {200, 202}:
         return _taken(response.content[:_LARGEST_ANSWER], batch)
-    if status == 400:
-        return Attempt(next=Next.SETTLED, rejected=batch.count, problem=f"400: {response.text[:200]}")
+    if status in {400, 403}:  # nothing of it can be taken, or may be
+        return Attempt(next=Next.SETTLED, rejected=batch.count, problem=f"{status}: {response.text[:200]}")
     if status == 413:
         return Attempt(next=Next.SPLIT, problem="413")
     return Attempt(next=Next.AGAIN, after=_retry_after(response), problem=f"answer {status}")

@@ -141,6 +141,11 @@ def test_a_repeated_push_is_acknowledged_and_not_counted_also_after_a_kill(expor
     assert first.json() == second.json() == third.json()
     assert [answer.headers.get("idempotent-replayed") for answer in (first, second, third)] == [None, "true", "true"]
     push(exporter, body, idempotency_key="night-2")
+    coded = push(exporter, gzip.compress(body), idempotency_key="night-1", content_encoding="gzip")
+    assert coded.headers.get("idempotent-replayed") == "true", "how it is coded is no part of it"
+    other = push(exporter, body + b"\n" + body, idempotency_key="night-1")
+    assert other.status_code == 422, "other content would be lost without a word"
+    assert "another push" in other.json()["error"]
     added(exporter, before, 6)
 
 

@@ -17,7 +17,7 @@ from crawlhealth.traffic.body import TooLarge, Unreadable
 
 
 def texts(data: bytes, coding: str = "") -> list[bytes]:
-    return [bytes(text) for some in body.items(data, coding) for text in some]
+    return [bytes(text) for some in body.Body(data, coding).items() for text in some]
 
 
 CODERS: dict[str, Callable[[bytes], bytes]] = {

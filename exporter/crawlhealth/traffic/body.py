@@ -75,29 +75,37 @@ CODINGS: Final = MappingProxyType[str, Callable[[bytes], Iterator[bytes]]](
 """Content codings of a push by their names in `Content-Encoding`."""
 
 
-def items(data: bytes, coding: str) -> Iterator[Sequence[Text]]:
-    """The JSON texts of a body in order, some at a time: its lines without blank ones, or the items of its array.
+class Body:
+    """One body, read once. `checksum` is that of what was decoded so far."""
 
-    `coding` is one of CODINGS. Raises Unreadable and TooLarge, also after some were given out.
-    """
-    pieces = (piece for piece in _bounded(CODINGS[coding](data)) if piece)
-    try:
+    def __init__(self, data: bytes, coding: str) -> None:
+        self._pieces = CODINGS[coding](data)
+        self.checksum = 0
+
+    def items(self) -> Iterator[Sequence[Text]]:
+        """Its JSON texts in order, some at a time: the lines without blank ones, or the items of the array.
+
+        Raises Unreadable and TooLarge, also after some were given out.
+        """
+        pieces = self.decoded()
         first = next(filter(None, (piece.lstrip() for piece in pieces)), b"")
         if first.startswith(b"["):
             yield from _array(b"".join((first, *pieces)))
         else:
             yield from _lines(chain((first,), pieces))
-    except (zlib.error, zstandard.ZstdError):
-        raise Unreadable("the body is not in the coding that Content-Encoding names") from None
 
-
-def _bounded(pieces: Iterator[bytes]) -> Iterator[bytes]:
-    size = 0
-    for piece in pieces:
-        size += len(piece)
-        if size > MAX_DECODED_BYTES:
-            raise TooLarge(f"more than {MAX_DECODED_BYTES} bytes, decoded: send smaller batches")
-        yield piece
+    def decoded(self) -> Iterator[bytes]:
+        """Its bytes without the content coding, some at a time. Raises Unreadable and TooLarge."""
+        size = 0
+        try:
+            for piece in self._pieces:
+                size += len(piece)
+                if size > MAX_DECODED_BYTES:
+                    raise TooLarge(f"more than {MAX_DECODED_BYTES} bytes, decoded: send smaller batches")
+                self.checksum = zlib.crc32(piece, self.checksum)
+                yield piece
+        except (zlib.error, zstandard.ZstdError):
+            raise Unreadable("the body is not in the coding that Content-Encoding names") from None
 
 
 def _lines(pieces: Iterator[bytes]) -> Iterator[Sequence[Text]]:

@@ -6,14 +6,14 @@ import logging
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from crawlhealth.config import Config
 from crawlhealth.history import Batch, History, Pushed, PushKey
-from crawlhealth.metrics import PUSH_BATCHES, PUSH_ITEMS, MetricSpec
-from crawlhealth.traffic import body, report
-from crawlhealth.traffic.body import Text
+from crawlhealth.metrics import PUSH_BATCHES, PUSH_ITEMS
+from crawlhealth.traffic import report
+from crawlhealth.traffic.body import Body, Text, Unreadable
 from crawlhealth.traffic.gathering import Gathering
 from crawlhealth.traffic.norms import Norms
 from crawlhealth.traffic.report import Report
@@ -34,6 +34,10 @@ class Gatherer(Protocol):
 
     def batch(self) -> Batch:
         """All of it, for the history."""
+
+
+class Reused(ValueError):
+    """A push with the key of another one that had other content."""
 
 
 MakeGatherer = Callable[[Terms, Norms], Gatherer]
@@ -58,6 +62,7 @@ class Taken:
     """
 
     report: Report
+    checksum: int
     repeated: bool = False
     forbidden: bool = False
 
@@ -94,7 +99,8 @@ class Intake:
         """Decode and count a push; the future resolves when it is on disk.
 
         A push whose key was seen before is not counted again: its future resolves with the report of the first, as
-        soon as that is on disk. Raises body.Unreadable and body.TooLarge where nothing is taken, and HistoryError.
+        soon as that is on disk; it raises Reused where the first had other content. Raises body.Unreadable and
+        body.TooLarge where nothing is taken, and HistoryError.
         """
         if push.key is None:
             return self._count(push, None, Future())
@@ -106,10 +112,10 @@ class Intake:
             if first is None and known is None:
                 self._under_way[key] = done
         if known is not None:
-            done.set_result(self._repeat(report.decode(known.answer)))
+            self._repeat(push, Taken(report=report.decode(known.answer), checksum=known.checksum), done)
             return done
         if first is not None:
-            return self._after(first)
+            return self._after(first, push)
         try:
             return self._count(push, key, done)
         except BaseException as error:
@@ -117,14 +123,14 @@ class Intake:
             done.set_exception(error)
             raise
 
-    def _after(self, first: Future[Taken]) -> Future[Taken]:
+    def _after(self, first: Future[Taken], push: Push) -> Future[Taken]:
         """The answer to a repeat of a push that is under way: what comes of the first."""
         done: Future[Taken] = Future()
 
         def answer(first: Future[Taken]) -> None:
             error = first.exception()
             if error is None:
-                done.set_result(self._repeat(first.result().report))
+                self._repeat(push, first.result(), done)
             else:
                 done.set_exception(error)
 
@@ -135,15 +141,16 @@ class Intake:
         now = self._clock()
         terms = Terms(config=self._config(), now=now, width=self._history.resolution, sites=push.grant.sites)
         gathering = push.make(terms, self._norms)
-        for texts in body.items(push.data, push.coding):
+        body = Body(push.data, push.coding)
+        for texts in body.items():
             gathering.take(texts)
         said = gathering.report
         if not said.items:
-            raise body.Unreadable("the body holds no item")
+            raise Unreadable("the body holds no item")
         batch = gathering.batch()
         self._add_counters(batch, said)
         if key is not None:
-            batch.pushes[key] = Pushed(at=now, answer=report.encode(said))
+            batch.pushes[key] = Pushed(at=now, checksum=body.checksum, answer=report.encode(said))
         forbidden = not said.accepted and 0 < gathering.forbidden == said.rejected_items
         self._queued(said.items)
 
@@ -153,7 +160,7 @@ class Intake:
                 self._forget(key)
             error = committed.exception()
             if error is None:
-                done.set_result(Taken(report=said, forbidden=forbidden))
+                done.set_result(Taken(report=said, checksum=body.checksum, forbidden=forbidden))
             else:
                 done.set_exception(error)
 
@@ -166,14 +173,20 @@ class Intake:
             if amount:
                 batch.increase((PUSH_ITEMS.name, (result,)), amount)
 
-    def _repeat(self, said: Report) -> Taken:
-        self._increase(PUSH_BATCHES, "duplicate", 1)
-        self._increase(PUSH_ITEMS, "duplicate", said.items)
-        return Taken(report=said, repeated=True)
-
-    def _increase(self, spec: MetricSpec, result: str, amount: int) -> None:
-        if amount:
-            self._history.count(spec, (result,), amount)
+    def _repeat(self, push: Push, first: Taken, done: Future[Taken]) -> None:
+        """Answer a repeat as the first was answered, if it is one."""
+        body = Body(push.data, push.coding)
+        try:
+            for _ in body.decoded():
+                pass
+            if body.checksum != first.checksum:
+                raise Reused("the key was given to another push before: give each a key of its own")
+        except ValueError as error:
+            done.set_exception(error)
+            return
+        self._history.count(PUSH_BATCHES, ("duplicate",))
+        self._history.count(PUSH_ITEMS, ("duplicate",), first.report.items)
+        done.set_result(replace(first, repeated=True))
 
     def _forget(self, key: PushKey) -> None:
         with self._lock:

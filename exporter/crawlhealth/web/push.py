@@ -18,7 +18,7 @@ from crawlhealth.config import PushToken, Secret
 from crawlhealth.history import HistoryError
 from crawlhealth.traffic import report
 from crawlhealth.traffic.body import CODINGS, MAX_BODY_BYTES, TooLarge, Unreadable
-from crawlhealth.traffic.intake import Intake, MakeGatherer, Push, Taken
+from crawlhealth.traffic.intake import Intake, MakeGatherer, Push, Reused, Taken
 from crawlhealth.traffic.tokens import granted
 
 log = logging.getLogger(__name__)
@@ -137,6 +137,8 @@ class PushEndpoints:
             raise Refusal(400, str(error)) from None
         except TooLarge as error:
             raise Refusal(413, str(error)) from None
+        except Reused as error:
+            raise Refusal(422, str(error)) from None
         except (HistoryError, TimeoutError) as error:
             log.error("a push is not on disk: %s", error or "it takes too long")
             raise Refusal(503, "not on disk yet: send it again later, with its key", retry_after=5) from None

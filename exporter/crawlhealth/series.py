@@ -20,7 +20,7 @@ Encoder = Callable[[CollectorRegistry], bytes]
 """One of prometheus_client's, for text or OpenMetrics."""
 EXPONENT_FROM: Final = 1e6
 """From here on numbers are written with an exponent."""
-PIECE_LINES: Final = 5_000
+PIECE_LINES: Final = 250
 """About so many strings become one piece of text: no other thread waits longer than that takes."""
 _PLACES: Final = "\x00\x01\x02\x03"
 """Stand in a template for the labels of a group, which are names of the configuration: those hold no such character."""

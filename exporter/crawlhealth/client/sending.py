@@ -91,7 +91,7 @@ def _meaning(response: requests.Response, batch: Batch) -> Attempt:
     status = response.status_code
     if status in {200, 202}:
         return _taken(response.content[:_LARGEST_ANSWER], batch)
-    if status in {400, 403}:  # nothing of it can be taken, or may be
+    if status in {400, 403, 422}:  # nothing of it can be taken, or may be
         return Attempt(next=Next.SETTLED, rejected=batch.count, problem=f"{status}: {response.text[:200]}")
     if status == 413:
         return Attempt(next=Next.SPLIT, problem="413")

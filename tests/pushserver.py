@@ -8,8 +8,10 @@ import json
 import socket
 import threading
 from collections import deque
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from socketserver import BaseRequestHandler, ThreadingTCPServer
 from typing import Any, Self
 
 FIELDS = frozenset(
@@ -154,3 +156,18 @@ def _handler(server: PushServer) -> type[BaseHTTPRequestHandler]:
             pass
 
     return Handler
+
+
+@contextlib.contextmanager
+def no_tls() -> Iterator[str]:
+    """The https address of a server that speaks no TLS."""
+
+    class Handler(BaseRequestHandler):
+        def handle(self) -> None:
+            self.request.recv(4096)
+            self.request.sendall(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n")
+
+    with ThreadingTCPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
+        yield f"https://127.0.0.1:{server.server_address[1]}/"
+        server.shutdown()

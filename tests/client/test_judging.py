@@ -18,6 +18,7 @@ from crawlhealth.client.judging import reason_of
 from crawlhealth.demo.behaviour import Behaviour, Kind
 from crawlhealth.demo.site import PracticeSite
 from crawlhealth.outcome import Outcome, Reason
+from pushserver import no_tls
 
 OUTCOMES = [
     pytest.param(None, Outcome.OK, Reason.SERVED, id="a page is served"),
@@ -79,13 +80,16 @@ def free_port() -> int:
         pytest.param("/~endless_redirects/product/1", Reason.TOO_MANY_REDIRECTS, id="endless redirects"),
         pytest.param("refused", Reason.CONNECTION_REFUSED, id="nobody listens"),
         pytest.param("unknown", Reason.DNS, id="a name that is none"),
+        pytest.param("plain", Reason.TLS, id="no TLS where some was expected"),
     ],
 )
 def test_an_error_of(library: str, path: str, reason: Reason) -> None:
-    with PracticeSite() as site:
-        address = {"refused": f"http://127.0.0.1:{free_port()}/", "unknown": "http://nowhere.invalid/"}.get(
-            path, site.url(path)
-        )
+    with PracticeSite() as site, no_tls() as plain:
+        address = {
+            "refused": f"http://127.0.0.1:{free_port()}/",
+            "unknown": "http://nowhere.invalid/",
+            "plain": plain,
+        }.get(path, site.url(path))
         try:
             if library == "requests":
                 with requests.Session() as session:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -11,13 +13,19 @@ import pytest
 from crawlhealth.demo.behaviour import Behaviour, Kind
 from crawlhealth.demo.site import PracticeSite
 from crawling import Crawl
-from pushserver import PushServer
+from pushserver import PushServer, no_tls
 
 
 @pytest.fixture
 def site() -> Iterator[PracticeSite]:
     with PracticeSite() as site:
         yield site
+
+
+@pytest.fixture
+def stack() -> Iterator[ExitStack]:
+    with ExitStack() as stack:
+        yield stack
 
 
 @pytest.fixture
@@ -58,6 +66,31 @@ def test_every_request_is_reported_once_with_what_came_of_it(
     assert (gone["status"], "records_valid" in gone, "body_base64" in gone) == (404, False, False)
     assert packed["records_valid"] == 1
     assert packed["bytes"] > 0.5 * served["bytes"]  # as decoded
+
+
+def test_errors_have_their_reasons(tmp_path: Path, site: PracticeSite, server: PushServer, stack: ExitStack) -> None:
+    site.behave(Behaviour(kind=Kind.HANG, path="/product/4"), Behaviour(kind=Kind.TRUNCATED, path="/product/5"))
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+    plain = stack.enter_context(no_tls())
+    pages = {
+        f"http://127.0.0.1:{port}/product/1": "connection_refused",
+        "http://nowhere.invalid/product/2": "dns",
+        plain: "tls",
+        site.url("/product/4"): "timeout",
+        site.url("/product/5"): "truncated_body",
+    }
+    sites = {"shop": ["127.0.0.1", "nowhere.invalid"]}
+    items = crawled(tmp_path, server, list(pages), CRAWLHEALTH_SITES=sites, DOWNLOAD_TIMEOUT=1)
+    assert {item["url"]: item["reason"] for item in items} == pages
+
+
+def test_a_dead_proxy_is_no_matter_of_the_site(tmp_path: Path, server: PushServer) -> None:
+    proxy = "http://127.0.0.1:9"
+    pages = [{"url": "http://shop.example/product/1", "meta": {"proxy": proxy}}]
+    settings = {"CRAWLHEALTH_ROUTES": {proxy: "dc-us"}, "CRAWLHEALTH_SITES": {"shop": "shop.example"}}
+    [item] = crawled(tmp_path, server, pages, **settings)
+    assert (item["route"], item["reason"]) == ("dc-us", "proxy")
 
 
 @pytest.mark.parametrize(

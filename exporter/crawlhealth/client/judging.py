@@ -114,6 +114,8 @@ def reason_of(error: BaseException) -> Reason:
 
 
 def _said(error: BaseException) -> Reason | None:
+    if type(error).__module__.startswith("OpenSSL"):  # its only name is Error
+        return Reason.TLS
     return next((_BY_NAME[kind.__name__] for kind in type(error).__mro__ if kind.__name__ in _BY_NAME), None)
 
 

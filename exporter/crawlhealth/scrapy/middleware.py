@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import uuid
 from typing import Final, Self
 
@@ -13,6 +14,8 @@ from scrapy.http import Response
 from crawlhealth.scrapy.extension import CrawlHealth
 from crawlhealth.scrapy.throttle import HeldBack
 from crawlhealth.scrapy.traffic import Traffic
+
+log = logging.getLogger(__name__)
 
 _GIVEN_BACK: Final = "crawlhealth_given_back"
 """Says in which run a request was given back: those that do not come from the scheduler would come again and again."""
@@ -35,7 +38,10 @@ class TrafficMiddleware:
 
     def process_response(self, request: Request, response: Response) -> Response:
         """Report an answer, or have it wait for its records."""
-        self._traffic.answered(request, response)
+        try:
+            self._traffic.answered(request, response)
+        except Exception:
+            log.exception("cannot report %s", response)
         return response
 
     def process_exception(self, request: Request, exception: Exception) -> Request | None:
@@ -45,5 +51,8 @@ class TrafficMiddleware:
                 raise IgnoreRequest("the site is paused, and the crawl ends")
             return request.replace(dont_filter=True, meta={**request.meta, _GIVEN_BACK: self._run})
         if not isinstance(exception, IgnoreRequest):
-            self._traffic.failed(request, exception)
+            try:
+                self._traffic.failed(request, exception)
+            except Exception:
+                log.exception("cannot report that %s failed", request)
         return None

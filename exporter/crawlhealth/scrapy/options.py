@@ -87,12 +87,12 @@ class Naming:
         """The site of a request: as its meta says, by its host, or the spider's own; None if it has none."""
         if said := request.meta.get("crawlhealth_site"):
             return str(said)
-        parts = urlsplit(request.url)
         try:
-            port = parts.port or _PORTS.get(parts.scheme)
+            parts = urlsplit(request.url)
+            host, port = parts.hostname or "", parts.port or _PORTS.get(parts.scheme)
         except ValueError:
-            port = None
-        return self._index.site(parts.hostname or "", port) or self._own
+            return self._own
+        return self._index.site(host, port) or self._own
 
     def site_of_slot(self, key: str) -> str | None:
         """The site of a download slot that is named by a host."""

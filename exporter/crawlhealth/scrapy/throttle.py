@@ -56,7 +56,7 @@ class Throttle:
         self._crawler = crawler
         self._naming = naming
         self._adviser = adviser
-        self._sites: dict[str, str] = {}
+        self._sites: dict[str, str | None] = {}
         self._slots: dict[str, _Known] = {}
         self._latencies: dict[str, deque[float]] = {}
         self._said: dict[str, SiteAdvice] = {}
@@ -65,8 +65,8 @@ class Throttle:
 
     def belongs(self, key: str, request: Request) -> None:
         """Note which site a slot serves, by one of its requests."""
-        if key not in self._sites and (site := self._naming.site(request)) is not None:
-            self._sites[key] = site
+        if self._sites.get(key) is None:
+            self._sites[key] = self._naming.site(request)
 
     def may_start(self, key: str) -> bool:
         """Whether a request of this slot may leave the scheduler now.
@@ -97,7 +97,8 @@ class Throttle:
         advice = self._advice(key)
         if slot is not None and advice is not None:
             self._set(key, slot, advice)
-            self._make_room()
+            if self._slots[key].given.concurrency < self._slots[key].usual.concurrency:
+                self._make_room()
 
     def before_others(self, request: Request) -> None:
         """An answer is there, and other extensions are about to look at it: show them the usual delay."""
@@ -158,7 +159,9 @@ class Throttle:
                     waiting.errback(Failure(HeldBack()))  # type: ignore[no-untyped-call] # Twisted's has no types
 
     def _advice(self, key: str) -> SiteAdvice | None:
-        site = self._sites.get(key) or self._naming.site_of_slot(key)
+        if key not in self._sites:
+            self._sites[key] = self._naming.site_of_slot(key)
+        site = self._sites[key]
         return None if site is None else self._adviser.of(site)
 
     def _set(self, key: str, slot: Slot, advice: SiteAdvice) -> bool:

@@ -14,7 +14,7 @@ from scrapy.http import Response
 from crawlhealth.client import Reporter, classify
 from crawlhealth.client.judging import plain_headers, reason_of
 from crawlhealth.model import Classification
-from crawlhealth.outcome import Outcome
+from crawlhealth.outcome import Outcome, Reason
 from crawlhealth.scrapy.options import Bodies, Naming, Options
 from crawlhealth.scrapy.pages import Page, Pages
 
@@ -22,6 +22,8 @@ log = logging.getLogger(__name__)
 
 _PRIVATE_HEADERS = frozenset({"set-cookie", "set-cookie2", "cookie", "authorization", "proxy-authorization"})
 _SECONDS = "crawlhealth_seconds"
+_OF_WHO_WAS_CALLED = frozenset({Reason.CONNECTION_REFUSED, Reason.DNS})
+"""Reasons that are about whom Scrapy itself called: the proxy, if there is one."""
 
 
 class Traffic:
@@ -81,7 +83,10 @@ class Traffic:
         if request in self._out:
             self._out.discard(request)
             if (common := self._common(request)) is not None:
-                self._reporter.report(**common, reason=reason_of(error), url=request.url)
+                reason = reason_of(error)
+                if request.meta.get("proxy") and reason in _OF_WHO_WAS_CALLED:
+                    reason = Reason.PROXY
+                self._reporter.report(**common, reason=reason, url=request.url)
 
     def _common(self, request: Request) -> dict[str, Any] | None:
         """What every report of a request has; None where it has no site or no route."""

@@ -38,7 +38,7 @@ TYPES: Final = frozenset(
 _TOKEN_WANTED: Final = "a bearer token from push.tokens is needed"  # noqa: S105 - no token itself
 
 
-class Refusal(Exception):
+class TurnedAway(Exception):
     """A push that is not taken, with its status; `result` is how it is counted."""
 
     def __init__(self, status: int, message: str, *, retry_after: int | None = None) -> None:
@@ -68,13 +68,13 @@ class _Room:
 
     @contextmanager
     def reading(self) -> Iterator[Callable[[int], None]]:
-        """Take room for one body, piece by piece, and give it back in the end. Raises Refusal when there is none."""
+        """Take room for one body, piece by piece, and give it back in the end. Raises TurnedAway when there is none."""
         mine = 0
 
         def take(size: int) -> None:
             nonlocal mine
             if self.taken + size > self.limit():
-                raise Refusal(429, "too much is waiting: send it again later", retry_after=1)
+                raise TurnedAway(429, "too much is waiting: send it again later", retry_after=1)
             self.taken += size
             mine += size
 
@@ -109,10 +109,10 @@ class PushEndpoints:
             try:
                 with self._room.reading() as take:
                     return await self._push(request, take, make)
-            except Refusal as refusal:
-                self._intake.refuse(refusal.result)
+            except TurnedAway as away:
+                self._intake.refuse(away.result)
                 await _drain(request)
-                return refusal.response()
+                return away.response()
             except ClientDisconnect:
                 return Response(status_code=400)
 
@@ -121,10 +121,10 @@ class PushEndpoints:
     async def _push(self, request: Request, take: Callable[[int], None], make: MakeGatherer) -> Response:
         grant = granted(request.headers.get("authorization", ""), self._tokens())
         if grant is None:
-            raise Refusal(401, _TOKEN_WANTED)
+            raise TurnedAway(401, _TOKEN_WANTED)
         coding, key = _coding(request), _key(request)
         if self._intake.failing:
-            raise Refusal(503, "the history cannot be written: send it again later", retry_after=5)
+            raise TurnedAway(503, "the history cannot be written: send it again later", retry_after=5)
         data = await _read(request, take)
         return await self._take(Push(data=data, coding=coding, grant=grant, key=key, make=make))
 
@@ -134,14 +134,14 @@ class PushEndpoints:
             async with asyncio.timeout(DISK_SECONDS):
                 taken = await asyncio.shield(asyncio.wrap_future(future))
         except Unreadable as error:
-            raise Refusal(400, str(error)) from None
+            raise TurnedAway(400, str(error)) from None
         except TooLarge as error:
-            raise Refusal(413, str(error)) from None
+            raise TurnedAway(413, str(error)) from None
         except Reused as error:
-            raise Refusal(422, str(error)) from None
+            raise TurnedAway(422, str(error)) from None
         except (HistoryError, TimeoutError) as error:
             log.error("a push is not on disk: %s", error or "it takes too long")
-            raise Refusal(503, "not on disk yet: send it again later, with its key", retry_after=5) from None
+            raise TurnedAway(503, "not on disk yet: send it again later, with its key", retry_after=5) from None
         return _answer(taken)
 
 
@@ -158,36 +158,36 @@ def _json(status: int, body: bytes, headers: dict[str, str]) -> Response:
 def _coding(request: Request) -> str:
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind not in TYPES:
-        raise Refusal(415, "Content-Type must be application/x-ndjson or application/json")
+        raise TurnedAway(415, "Content-Type must be application/x-ndjson or application/json")
     coding = request.headers.get("content-encoding", "").strip().lower()
     if coding not in CODINGS:
-        raise Refusal(415, "Content-Encoding must be gzip, zstd or identity")
+        raise TurnedAway(415, "Content-Encoding must be gzip, zstd or identity")
     return coding
 
 
 def _key(request: Request) -> str | None:
     key = request.headers.get("idempotency-key")
     if key is not None and not 0 < len(key) <= MAX_KEY_CHARS:
-        raise Refusal(400, f"Idempotency-Key has 1 to {MAX_KEY_CHARS} characters")
+        raise TurnedAway(400, f"Idempotency-Key has 1 to {MAX_KEY_CHARS} characters")
     return key
 
 
 async def _read(request: Request, take: Callable[[int], None]) -> bytes:
     said = request.headers.get("content-length", "")
     if said.isdigit() and int(said[:20]) > MAX_BODY_BYTES:
-        raise Refusal(413, f"more than {MAX_BODY_BYTES} bytes: send smaller batches")
+        raise TurnedAway(413, f"more than {MAX_BODY_BYTES} bytes: send smaller batches")
     pieces, size = [], 0
     async for piece in _pieces(request):
         size += len(piece)
         if size > MAX_BODY_BYTES:
-            raise Refusal(413, f"more than {MAX_BODY_BYTES} bytes: send smaller batches")
+            raise TurnedAway(413, f"more than {MAX_BODY_BYTES} bytes: send smaller batches")
         take(len(piece))
         pieces.append(piece)
     return b"".join(pieces)
 
 
 async def _pieces(request: Request) -> AsyncIterator[bytes]:
-    """The pieces of a body as they come. Raises Refusal when its sender pauses too long."""
+    """The pieces of a body as they come. Raises TurnedAway when its sender pauses too long."""
     stream = request.stream()
     try:
         while True:
@@ -197,13 +197,13 @@ async def _pieces(request: Request) -> AsyncIterator[bytes]:
                 return
             yield piece
     except TimeoutError:
-        raise Refusal(408, "the body did not come to its end") from None
+        raise TurnedAway(408, "the body did not come to its end") from None
 
 
 async def _drain(request: Request) -> None:
     """Read the rest of a refused body and forget it, so that its sender gets to the answer; not without end."""
     size = 0
-    with suppress(ClientDisconnect, Refusal, RuntimeError):  # RuntimeError: it has been read
+    with suppress(ClientDisconnect, TurnedAway, RuntimeError):  # RuntimeError: it has been read
         async for piece in _pieces(request):
             size += len(piece)
             if size > MAX_BODY_BYTES:

@@ -93,26 +93,24 @@ def test_a_dead_proxy_is_no_matter_of_the_site(tmp_path: Path, server: PushServe
     assert (item["route"], item["reason"]) == ("dc-us", "proxy")
 
 
-@pytest.mark.parametrize(
-    ("callback", "expected"),
-    [
-        pytest.param("parse_product", {"records_valid": 1}, id="an item is a record"),
-        pytest.param("parse_nothing", {}, id="a page of links has no records"),
-        pytest.param("parse_and_drop", {"records_valid": 1, "records_invalid": 1}, id="a dropped item is invalid"),
-        pytest.param(
-            "parse_empty", {"records_valid": 0, "records_invalid": 1, "fields_missing": ["price"]},
-            id="a required field with a placeholder is missing",
-        ),
-        pytest.param("parse_badly", {"records_valid": 1}, id="a callback that fails half way"),
-        pytest.param("fail_at_once", {"records_valid": 0}, id="a callback that fails at once"),
-    ],
-)  # fmt: skip
-def test_records(
-    callback: str, expected: dict[str, Any], tmp_path: Path, site: PracticeSite, server: PushServer
-) -> None:
-    pages = [{"url": site.url("/product/1"), "callback": callback}]
-    [item] = crawled(tmp_path, server, pages, CRAWLHEALTH_REQUIRED_FIELDS=["name", "price"])
-    assert {name: item[name] for name in item if name.startswith(("records", "fields"))} == expected
+RECORDS: dict[str, dict[str, Any]] = {
+    "parse_product": {"records_valid": 1},  # an item is a record
+    "parse_nothing": {},  # a page of links has none
+    "parse_and_drop": {"records_valid": 1, "records_invalid": 1},  # a dropped item is invalid
+    "parse_empty": {"records_valid": 0, "records_invalid": 1, "fields_missing": ["price"]},  # a placeholder is no value
+    "parse_badly": {"records_valid": 1},  # it fails half way
+    "fail_at_once": {"records_valid": 0},
+}
+
+
+def test_records_are_what_comes_out_of_the_pipelines(tmp_path: Path, site: PracticeSite, server: PushServer) -> None:
+    pages = [{"url": site.url("/product/1"), "callback": callback} for callback in RECORDS]
+    items = crawled(tmp_path, server, pages, CRAWLHEALTH_REQUIRED_FIELDS=["name", "price"])
+    found = {
+        item["page_type"]: {name: item[name] for name in item if name.startswith(("records", "fields"))}
+        for item in items
+    }
+    assert found == RECORDS
 
 
 def test_a_page_that_must_give_records_and_gives_none_is_sent_along(

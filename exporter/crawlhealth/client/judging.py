@@ -43,6 +43,8 @@ _BY_NAME: Final[Mapping[str, Reason]] = {
     "ClientPayloadError": Reason.TRUNCATED_BODY,
     "ResponseDataLossError": Reason.TRUNCATED_BODY,
     "PartialDownloadError": Reason.TRUNCATED_BODY,
+    "_DataLoss": Reason.TRUNCATED_BODY,
+    "PotentialDataLoss": Reason.TRUNCATED_BODY,
     "InvalidHeader": Reason.INVALID_RESPONSE,
     "ParseError": Reason.INVALID_RESPONSE,
     "DownloadCancelledError": Reason.BODY_TOO_LARGE,

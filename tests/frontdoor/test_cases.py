@@ -361,7 +361,7 @@ COMPRESSED = """
     history: {resolution: 1s, commit_every: 100ms}
     score:
       evaluate_every: 250ms
-      windows: [5s, 10s]
+      windows: [3s, 20s]
       smoothing: 200ms
       enter_after: {degrading: 500ms, resisting: 500ms}
       leave_after: {degrading: 1s, resisting: 0s}
@@ -408,7 +408,7 @@ def test_hostility_and_extraction_stay_apart(tmp_path: Path) -> None:
         assert not total(samples, "crawlhealth_penalty_points", signal="hard_block")
 
         site.behave(Behaviour(kind=Kind.BLANK_VALUES))
-        until(lambda: exporter.value("crawlhealth_score") == 100, 20, "health recovers", exporter.log)
+        until(lambda: exporter.value("crawlhealth_score") == 100, 60, "health recovers", exporter.log)
         until(
             lambda: (exporter.value("crawlhealth_parser_score") or 0) <= 5, 20, "the parser score falls", exporter.log
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import signal
 import subprocess
@@ -131,3 +132,20 @@ def test_files_that_are_none_of_ours_are_left_alone(tmp_path: Path) -> None:
         reporter.report("books", "ok")
         assert reporter.flush(10)
     assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
+
+
+def test_a_forked_child_has_a_part_of_its_own(tmp_path: Path) -> None:
+    with PushServer() as server, Reporter(server.url, spool=tmp_path) as reporter:
+        reporter.report("parent", "ok")
+        assert reporter.flush(10)
+        child = os.fork()
+        if child == 0:
+            reporter.report("child", "ok")
+            sound = reporter.flush(10) and len(list(tmp_path.iterdir())) == 2
+            reporter.close()
+            os._exit(0 if sound else 1)
+        assert os.waitpid(child, 0)[1] == 0
+        assert len(list(tmp_path.iterdir())) == 1
+        reporter.report("parent", "ok")
+        assert reporter.flush(10)
+        assert sorted(item["site"] for item in server.items) == ["child", "parent", "parent"]

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from crawlhealth import stats
 from crawlhealth.outcome import Source
 from crawlhealth.tally import Slot, Tally
-from crawlhealth.windows import Arrays, Sums, View, Windows
+from crawlhealth.weighted import Sums, View
+from crawlhealth.windows import Arrays, Windows
 from samples import DAY, HOUR, NOW, slot
 
 LIVES = (600.0, 1800.0, 7200.0, 21600.0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from crawlhealth.model import Cost, Rates
 from crawlhealth.tally import Tally
-from crawlhealth.windows import Sums
+from crawlhealth.weighted import Sums
 
 
 def per_record(traffic: Tally | Sums) -> Cost | None:

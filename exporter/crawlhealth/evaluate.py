@@ -9,7 +9,8 @@ from crawlhealth import cost, score, stats
 from crawlhealth.config import ScoreSettings
 from crawlhealth.model import BandState, Baseline, Penalty, Rates, Unknown, Verdict, Window
 from crawlhealth.outcome import Source
-from crawlhealth.windows import EPSILON, Sums, View
+from crawlhealth.weighted import Sums, View
+from crawlhealth.windows import EPSILON
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,14 +14,13 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import Final
 
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from crawlhealth import stats
-from crawlhealth.model import Rates
 from crawlhealth.outcome import Source
 from crawlhealth.tally import Slot
+from crawlhealth.weighted import COLUMNS, OUTCOMES, SQUARED, View
 
 Stratum = tuple[str, str, Source]
 """site, route, source."""
@@ -38,129 +37,10 @@ FIRST_ROWS: Final = 64
 GROWTH: Final = 1.25
 
 
-class Sums(msgspec.Struct, frozen=True, gc=False):
-    """Weighted sums of observations: the fields of a Tally, each request counted with its weight.
-
-    `answered_squares` and `error_squares` sum the squared weights of requests that were answered, and of errors: the
-    effective size of a window is (sum of weights)^2 / (sum of squares).
-    """
-
-    ok: float = 0.0
-    hard_block: float = 0.0
-    challenge: float = 0.0
-    soft_block: float = 0.0
-    error: float = 0.0
-    extractions_ok: float = 0.0
-    extractions_failed: float = 0.0
-    records_valid: float = 0.0
-    records_invalid: float = 0.0
-    bytes: float = 0.0
-    retries: float = 0.0
-    credits: float = 0.0
-    answered_squares: float = 0.0
-    error_squares: float = 0.0
-
-    @property
-    def requests(self) -> float:
-        """All requests, whatever came of them."""
-        return self.ok + self.hard_block + self.challenge + self.soft_block + self.error
-
-    @property
-    def refused(self) -> float:
-        """Requests that were refused in any way."""
-        return self.hard_block + self.challenge + self.soft_block
-
-    @property
-    def extractions(self) -> float:
-        """Pages that extraction was tried on."""
-        return self.extractions_ok + self.extractions_failed
-
-    def rates(self, latency_p95: float | None, *, extraction: float | None) -> Rates | None:
-        """The signals, with those that are measured elsewhere; None without a request."""
-        requests = self.requests
-        if requests <= 0:
-            return None
-        return Rates(
-            hard_block=self.hard_block / requests,
-            challenge=self.challenge / requests,
-            soft_block=self.soft_block / requests,
-            latency_p95=latency_p95,
-            extraction=extraction,
-        )
-
-
-class View:
-    """One site's window of one half-life at one moment: the sums in all, and by route and source.
-
-    `latency_p95` is over ok responses, None where none was timed. The sums of `rows` belong to the (route, source) of
-    `keys`; all become objects when they are asked for, as most are not.
-    """
-
-    __slots__ = ("_keys", "_rows", "_total", "half_life", "latency_p95")
-
-    def __init__(
-        self,
-        half_life: float,
-        total: Sequence[float] = (),
-        latency_p95: float | None = None,
-        keys: Sequence[tuple[str, Source]] = (),
-        rows: Sequence[Sequence[float]] = (),
-    ) -> None:
-        self.half_life = half_life
-        self._total = total
-        self.latency_p95 = latency_p95
-        self._keys = keys
-        self._rows = rows
-
-    @property
-    def requests(self) -> float:
-        """All requests, weighted."""
-        return sum(self._total[:_OUTCOMES])
-
-    @property
-    def extractions(self) -> float:
-        """Pages that extraction was tried on, weighted."""
-        return sum(self._total[_OUTCOMES : _OUTCOMES + 2])
-
-    @property
-    def total(self) -> Sums:
-        """The sums of all routes and sources."""
-        return Sums(*self._total)
-
-    @property
-    def strata(self) -> dict[tuple[str, Source], Sums]:
-        """The sums by route and source."""
-        return {key: Sums(*row) for key, row in zip(self._keys, self._rows, strict=True)}
-
-    def of(self, source: Source) -> Sums:
-        """The sums of one source, all routes together."""
-        return _sum([row for key, row in zip(self._keys, self._rows, strict=True) if key[1] is source])
-
-    def routes(self) -> dict[str, Sums]:
-        """The sums by route, both sources together; only routes with requests."""
-        found: dict[str, list[Sequence[float]]] = {}
-        for (route, _), row in zip(self._keys, self._rows, strict=True):
-            if any(row[:_OUTCOMES]):
-                if route in found:
-                    found[route].append(row)
-                else:
-                    found[route] = [row]
-        return {route: _sum(rows) for route, rows in found.items()}
-
-
-COLUMNS: Final = Sums.__struct_fields__
-_OUTCOMES: Final = 5
-"""How many of the first columns are outcomes: together they are the requests."""
-_SQUARED: Final = 2
-"""How many of the last columns are sums of squared weights."""
-_counted: Final = attrgetter(*COLUMNS[:-_SQUARED])
+_counted: Final = attrgetter(*COLUMNS[:-SQUARED])
 BUCKETS: Final = len(stats.BOUNDS) + 1
 _MIDDLES: Final = np.array([stats.middle(index) for index in range(BUCKETS)])
 _P95: Final = 0.95
-
-
-def _sum(rows: Sequence[Sequence[float]]) -> Sums:
-    return Sums(*rows[0]) if len(rows) == 1 else Sums(*map(sum, zip(*rows, strict=True)))
 
 
 @dataclass(slots=True, kw_only=True)
@@ -214,7 +94,7 @@ class Windows:
         tallies = [slot.tally for slot in added]
         values = np.array([_counted(tally) for tally in tallies], dtype=np.float64)
         block = np.empty((len(added), len(self.half_lives), len(COLUMNS)))
-        block[:, :, :-_SQUARED] = values[:, None, :] * weights[:, :, None]
+        block[:, :, :-SQUARED] = values[:, None, :] * weights[:, :, None]
         block[:, :, -2] = values[:, None, :4].sum(axis=2) * squares
         block[:, :, -1] = values[:, None, 4] * squares
         np.add.at(arrays.sums, rows, block)
@@ -257,9 +137,9 @@ class Windows:
         starts = np.cumsum([0, *lengths[:-1]], dtype=np.intp)
         scale = np.exp2(-(now - arrays.landmark) / self._lives)
         block = arrays.sums[rows] * scale[:, None]
-        block[:, :, -_SQUARED:] *= scale[:, None]
+        block[:, :, -SQUARED:] *= scale[:, None]
         totals = np.add.reduceat(block, starts, axis=0)
-        large = totals[:, :, :_OUTCOMES].sum(axis=2) >= enough
+        large = totals[:, :, :OUTCOMES].sum(axis=2) >= enough
         chosen = np.where(large.any(axis=1), large.argmax(axis=1), -1)
         timed = arrays.latency[rows, np.repeat(chosen, lengths)]
         p95s = zip(chosen.tolist(), _p95(np.add.reduceat(timed, starts, axis=0)).tolist(), strict=True)
@@ -312,7 +192,7 @@ class Windows:
         arrays = self._arrays
         scale = np.exp2(np.minimum((arrays.landmark - landmark) / self._lives, MAX_EXPONENT))
         arrays.sums *= scale[:, None]
-        arrays.sums[:, :, -_SQUARED:] *= scale[:, None]
+        arrays.sums[:, :, -SQUARED:] *= scale[:, None]
         arrays.latency *= scale[:, None].astype(np.float32)
         arrays.landmark = landmark
 

@@ -13,7 +13,8 @@ import pytest
 from crawlhealth.config import HistorySettings
 from crawlhealth.history import History, import_windows, snapshot
 from crawlhealth.tally import Tally
-from crawlhealth.windows import Sums, Windows
+from crawlhealth.weighted import Sums
+from crawlhealth.windows import Windows
 from samples import DAY, HOUR, NOW, observation, slot
 
 SETTINGS = HistorySettings()

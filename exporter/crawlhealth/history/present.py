@@ -17,7 +17,8 @@ from crawlhealth.history import journal, rollup, rows, snapshot
 from crawlhealth.history.contents import CLOCK_SLACK
 from crawlhealth.history.database import connect
 from crawlhealth.tally import Slot
-from crawlhealth.windows import View, Windows
+from crawlhealth.weighted import View
+from crawlhealth.windows import Windows
 
 log = logging.getLogger(__name__)
 

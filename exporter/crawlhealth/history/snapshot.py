@@ -11,7 +11,8 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
-from crawlhealth.windows import BUCKETS, COLUMNS, Arrays, Stratum
+from crawlhealth.weighted import COLUMNS
+from crawlhealth.windows import BUCKETS, Arrays, Stratum
 
 FILE_NAME = "windows.npz"
 """What the file is called, beside the history."""

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from crawlhealth.advice import NEUTRAL, advise
 from crawlhealth.config import AdviceSettings, Thresholds
-from crawlhealth.model import Advice, Band, BandState, Baseline, Override, OverrideKind, Rates, Verdict, Window
+from crawlhealth.verdict import Advice, Band, BandState, Baseline, Override, OverrideKind, Rates, Verdict, Window
 
 NORMAL = Rates(hard_block=0.01, challenge=0.02, soft_block=0.0)
 SETTINGS, BANDS = AdviceSettings(), Thresholds()

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawlhealth.checks import CHECKS, SEEN_CHARACTERS, Check, Selector, ValueSpec, agree, judge, see
+from crawlhealth.checks import CHECKS, Check, Selector, ValueSpec, agree, judge, see
+from crawlhealth.checks.values import SEEN_CHARACTERS
 from crawlhealth.model import CheckFailure, ValueResult
 
 TEXT = Selector(kind="css", expression="p::text")

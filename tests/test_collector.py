@@ -13,7 +13,10 @@ from crawlhealth.checks import Selector, ValueSpec
 from crawlhealth.collector import Exposition, HealthCollector, show
 from crawlhealth.config import Canary, Config, HistorySettings, MetricsSettings, Route, Site
 from crawlhealth.history import Committed, History, StoredRun, Timings
-from crawlhealth.model import (
+from crawlhealth.model import Phase, ValueResult
+from crawlhealth.outcome import Outcome, Reason, Source
+from crawlhealth.series import Text
+from crawlhealth.verdict import (
     Advice,
     Band,
     BandState,
@@ -23,15 +26,11 @@ from crawlhealth.model import (
     Override,
     OverrideKind,
     Penalty,
-    Phase,
     Rates,
     Signal,
-    ValueResult,
     Verdict,
     Window,
 )
-from crawlhealth.outcome import Outcome, Reason, Source
-from crawlhealth.series import Text
 from samples import DAY, NOW, observation, run
 
 PRICE = ValueSpec(name="price", selector=Selector(kind="css", expression=".price::text"))

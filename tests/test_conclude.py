@@ -8,7 +8,7 @@ import pytest
 
 from crawlhealth.conclude import Surroundings, conclude
 from crawlhealth.config import Config, Maintenance, Site
-from crawlhealth.model import Advice, Band, BandState, Diagnosis, Override, OverrideKind, Verdict
+from crawlhealth.verdict import Advice, Band, BandState, Diagnosis, Override, OverrideKind, Verdict
 from samples import HOUR, NOW
 
 CONFIG = Config(sites={name: Site(name=name, hosts=(f"{name}.example",)) for name in ("books", "quotes")})

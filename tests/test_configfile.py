@@ -15,7 +15,7 @@ from configured import CANARY, CONFIG, Folder
 from crawlhealth.checks import Check, Selector, ValueSpec
 from crawlhealth.config import Config, PushSettings, PushToken, Route, Secret, Site
 from crawlhealth.configfile import ConfigError, load
-from crawlhealth.yamlfile import MAX_PROBLEMS
+from crawlhealth.yamlfile.document import MAX_PROBLEMS
 
 SAMPLES = Path(__file__).parents[1] / "canaries"
 

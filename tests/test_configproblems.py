@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from configured import CANARY, CONFIG, Folder
-from crawlhealth.binding import MAX_NAMES_SHOWN
 from crawlhealth.config import Config
+from crawlhealth.yamlfile.binding import MAX_NAMES_SHOWN
 
 _NAMES = sorted(field.name for field in fields(Config) if field.name != "files")
 KEYS = ", ".join(_NAMES[:MAX_NAMES_SHOWN]) + (", …" if len(_NAMES) > MAX_NAMES_SHOWN else "")

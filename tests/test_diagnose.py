@@ -8,21 +8,9 @@ from dataclasses import replace
 import pytest
 
 from crawlhealth.diagnose import diagnose
-from crawlhealth.model import (
-    Band,
-    BandState,
-    Baseline,
-    CanaryRun,
-    CheckFailure,
-    Classification,
-    Diagnosis,
-    Evidence,
-    Rates,
-    ValueResult,
-    Verdict,
-    Window,
-)  # fmt: skip
+from crawlhealth.model import CanaryRun, CheckFailure, Classification, Evidence, ValueResult
 from crawlhealth.outcome import Outcome, Reason
+from crawlhealth.verdict import Band, BandState, Baseline, Diagnosis, Rates, Verdict, Window  # fmt: skip
 from samples import NOW
 
 NORMAL = Rates(hard_block=0.01, challenge=0.02, soft_block=0.0)

@@ -8,9 +8,9 @@ import pytest
 
 from crawlhealth.config import ScoreSettings
 from crawlhealth.evaluate import SiteRecord, evaluate
-from crawlhealth.model import Band, Baseline, Rates, Signal, Unknown, Verdict
 from crawlhealth.outcome import Source
 from crawlhealth.tally import Slot, Tally
+from crawlhealth.verdict import Band, Baseline, Rates, Signal, Unknown, Verdict
 from crawlhealth.windows import Windows
 from samples import HOUR, NOW, slot
 

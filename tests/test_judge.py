@@ -12,9 +12,9 @@ import pytest
 from crawlhealth.config import BaselineSettings, Config, ScoreSettings, Site
 from crawlhealth.history import FILE_NAME, History, import_windows
 from crawlhealth.judge import Judge
-from crawlhealth.model import Band
 from crawlhealth.outcome import Outcome, Reason
 from crawlhealth.tally import Tally
+from crawlhealth.verdict import Band
 from samples import DAY, HOUR, NOW, observation, slot
 
 CONFIG = Config(sites={"books": Site(name="books", hosts=("books.example",))})

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawlhealth.numbers import READ_CHARACTERS, is_only_number, number
+from crawlhealth.checks.numbers import READ_CHARACTERS, is_only_number, number
 
 
 @pytest.mark.parametrize(

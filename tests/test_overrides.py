@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crawlhealth import overrides
-from crawlhealth.model import Override, OverrideKind
+from crawlhealth.verdict import Override, OverrideKind
 from samples import DAY, NOW
 
 KINDS = st.sampled_from([*OverrideKind, "halt", ""])

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from crawlhealth import score
 from crawlhealth.config import ScoreSettings, Weights
-from crawlhealth.model import Band, BandState, Rates, Signal
+from crawlhealth.verdict import Band, BandState, Rates, Signal
 
 WEIGHTS = Weights()
 SETTINGS = ScoreSettings()

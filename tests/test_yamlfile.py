@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawlhealth.binding import plain
-from crawlhealth.yamlfile import MAX_BYTES, MAX_PROBLEMS, Document, path_text
-from crawlhealth.yamltree import Scalar, Unreadable, tree
+from crawlhealth.yamlfile.binding import plain
+from crawlhealth.yamlfile.document import MAX_BYTES, MAX_PROBLEMS, Document, path_text
+from crawlhealth.yamlfile.tree import Scalar, Unreadable, tree
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from typing import Final
 
 from crawlhealth import cost
 from crawlhealth.config import AdviceSettings, Thresholds
-from crawlhealth.model import Advice, Band, Override, OverrideKind, Rates, Verdict
+from crawlhealth.verdict import Advice, Band, Override, OverrideKind, Rates, Verdict
 
 NEUTRAL: Final = Advice()
 """Crawl as usual."""

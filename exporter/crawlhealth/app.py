@@ -22,11 +22,11 @@ from crawlhealth.collector import Exposition, show
 from crawlhealth.config import Config
 from crawlhealth.history import FILE_NAME, Decisions, History
 from crawlhealth.judge import Judge
-from crawlhealth.model import Override
 from crawlhealth.series import Text
 from crawlhealth.telemetry import Telemetry
 from crawlhealth.traffic.intake import Intake
 from crawlhealth.traffic.norms import Norms
+from crawlhealth.verdict import Override
 from crawlhealth.web import PAGE_REFUSALS, PAGE_SPAN, SitePast, SitesState, Watch, WebState
 
 log = logging.getLogger(__name__)

@@ -7,9 +7,9 @@ from collections.abc import Iterable
 
 from crawlhealth import cost
 from crawlhealth.config import BaselineSettings
-from crawlhealth.model import Baseline
 from crawlhealth.outcome import Source
 from crawlhealth.tally import Slot, Tally, merged
+from crawlhealth.verdict import Baseline
 
 
 def learn(slots: Iterable[Slot], *, now: float, settings: BaselineSettings) -> Baseline | None:

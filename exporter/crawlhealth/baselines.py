@@ -10,7 +10,7 @@ from typing import Final
 from crawlhealth.baseline import learn
 from crawlhealth.config import BaselineSettings
 from crawlhealth.history import History, HistoryError, Learnt
-from crawlhealth.model import Baseline
+from crawlhealth.verdict import Baseline
 
 log = logging.getLogger(__name__)
 

@@ -17,10 +17,11 @@ from crawlhealth import metrics
 from crawlhealth.config import Canary, Config
 from crawlhealth.history import Committed, StoredRun, Stratum
 from crawlhealth.hosts import HostIndex
-from crawlhealth.model import Band, CanaryRun, Rates, Signal, Verdict
+from crawlhealth.model import CanaryRun
 from crawlhealth.outcome import Outcome, Source
 from crawlhealth.series import Families, Series
 from crawlhealth.tally import Tally
+from crawlhealth.verdict import Band, Rates, Signal, Verdict
 
 _OUTCOMES = tuple(outcome.value for outcome in Outcome)
 _BANDS = tuple(band.value for band in Band)

@@ -9,7 +9,8 @@ from crawlhealth import diagnose
 from crawlhealth.advice import advise
 from crawlhealth.config import Config
 from crawlhealth.maintenance import under_maintenance
-from crawlhealth.model import BandState, CanaryRun, Override, Verdict
+from crawlhealth.model import CanaryRun
+from crawlhealth.verdict import BandState, Override, Verdict
 
 
 class Surroundings:

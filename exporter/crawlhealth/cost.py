@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from crawlhealth.model import Cost, Rates
 from crawlhealth.tally import Tally
+from crawlhealth.verdict import Cost, Rates
 from crawlhealth.weighted import Sums
 
 

@@ -11,11 +11,11 @@ from pathlib import Path
 import click
 
 from crawlhealth import overrides
-from crawlhealth.binding import nearest
 from crawlhealth.config import Config
 from crawlhealth.history import FILE_NAME, Decisions, HistoryError
-from crawlhealth.model import OverrideKind
 from crawlhealth.options import CONFIG, load
+from crawlhealth.verdict import OverrideKind
+from crawlhealth.yamlfile.binding import nearest
 
 UNTIL = click.option(
     "--until",

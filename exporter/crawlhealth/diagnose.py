@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
-from crawlhealth.model import CanaryRun, Diagnosis, Verdict
+from crawlhealth.model import CanaryRun
 from crawlhealth.outcome import Outcome
 from crawlhealth.uplink import CONNECTION
+from crawlhealth.verdict import Diagnosis, Verdict
 
 MIN_REQUESTS: Final = 10
 """A route with fewer requests in the present window is judged by its latest canary runs."""

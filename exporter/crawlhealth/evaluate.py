@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from crawlhealth import cost, score, stats
 from crawlhealth.config import ScoreSettings
-from crawlhealth.model import BandState, Baseline, Penalty, Rates, Unknown, Verdict, Window
 from crawlhealth.outcome import Source
+from crawlhealth.verdict import BandState, Baseline, Penalty, Rates, Unknown, Verdict, Window
 from crawlhealth.weighted import Sums, View
 from crawlhealth.windows import EPSILON
 

@@ -11,9 +11,9 @@ from crawlhealth.conclude import Surroundings, conclude
 from crawlhealth.config import Config
 from crawlhealth.evaluate import SiteRecord, evaluate
 from crawlhealth.history import Decisions, History
-from crawlhealth.model import Band, Verdict
 from crawlhealth.outcome import Reason, Source
 from crawlhealth.uplink import NO_ANSWER, Lost, TrafficWatch, canaries_get_out
+from crawlhealth.verdict import Band, Verdict
 
 log = logging.getLogger(__name__)
 

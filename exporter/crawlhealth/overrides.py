@@ -7,7 +7,7 @@ from typing import Final
 
 from crawlhealth import quantities
 from crawlhealth.maintenance import moment
-from crawlhealth.model import Override, OverrideKind
+from crawlhealth.verdict import Override, OverrideKind
 
 DEFAULT_FOR: Final = "24h"
 """How long an override lasts for which no end is named."""

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Final
 
 from crawlhealth.config import ScoreSettings, Weights
-from crawlhealth.model import Band, BandState, Penalty, Rates, Signal
+from crawlhealth.verdict import Band, BandState, Penalty, Rates, Signal
 
 FULL_PENALTY_EXCESS: Final = 0.20
 """A share this far above its normal costs its whole weight."""

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 import msgspec
 
 from crawlhealth import stats
-from crawlhealth.model import Observation, Rates
+from crawlhealth.model import Observation
 from crawlhealth.outcome import Outcome, Source
+from crawlhealth.verdict import Rates
 
 
 class Tally(msgspec.Struct, kw_only=True, array_like=True, forbid_unknown_fields=True):

@@ -7,8 +7,8 @@ from typing import Final
 
 import msgspec
 
-from crawlhealth.model import Rates
 from crawlhealth.outcome import Source
+from crawlhealth.verdict import Rates
 
 
 class Sums(msgspec.Struct, frozen=True, gc=False):

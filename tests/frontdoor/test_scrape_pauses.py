@@ -16,10 +16,10 @@ from starlette.types import Message, Scope
 from crawlhealth.collector import Exposition, show
 from crawlhealth.config import Config, Site
 from crawlhealth.history import Committed
-from crawlhealth.model import Band, BandState, Baseline, Rates, Verdict, Window
 from crawlhealth.outcome import Source
 from crawlhealth.series import Text
 from crawlhealth.tally import Tally
+from crawlhealth.verdict import Band, BandState, Baseline, Rates, Verdict, Window
 from crawlhealth.web.exposition import metrics_endpoint
 from samples import DAY, NOW
 

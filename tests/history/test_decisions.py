@@ -9,7 +9,7 @@ import pytest
 
 from crawlhealth.config import HistorySettings
 from crawlhealth.history import FILE_NAME, Decisions, History
-from crawlhealth.model import Override, OverrideKind
+from crawlhealth.verdict import Override, OverrideKind
 from samples import DAY, NOW, observation
 
 

@@ -14,9 +14,10 @@ import pytest
 from crawlhealth.config import HistorySettings
 from crawlhealth.history import DAY, FILE_NAME, History, HistoryError, Past, import_windows, reading, stored_runs
 from crawlhealth.history.database import MIGRATIONS, locked
-from crawlhealth.model import Band, Phase
+from crawlhealth.model import Phase
 from crawlhealth.outcome import Source
 from crawlhealth.tally import Tally
+from crawlhealth.verdict import Band
 from running import Exporter
 from samples import HOUR, NOW, slot
 

@@ -15,9 +15,9 @@ import pytest
 from crawlhealth import metrics
 from crawlhealth.config import HistorySettings
 from crawlhealth.history import History, HistoryError, import_windows
-from crawlhealth.model import Band, BandState, Verdict
 from crawlhealth.outcome import Outcome, Reason, Source
 from crawlhealth.tally import Tally
+from crawlhealth.verdict import Band, BandState, Verdict
 from samples import DAY, HOUR, NOW, observation, refusal, run, slot
 from waiting import until
 

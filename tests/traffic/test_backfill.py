@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from prometheus_client.openmetrics import parser
 
-from crawlhealth.model import Band, BandState, Verdict
 from crawlhealth.outcome import Source
 from crawlhealth.tally import Slot, Tally
 from crawlhealth.traffic.backfill import Backfill
+from crawlhealth.verdict import Band, BandState, Verdict
 from samples import HOUR, NOW, slot
 
 SLOTS = [

@@ -11,28 +11,23 @@ from crawlhealth.checks import Check, Selector, ValueSpec
 from crawlhealth.collector import Exposition
 from crawlhealth.config import Canary, Config, Route, Site
 from crawlhealth.history import Committed, StoredRun
-from crawlhealth.model import (
+from crawlhealth.model import CanaryRun, CheckFailure, Classification, Evidence, Refusal, ValueResult
+from crawlhealth.outcome import Outcome, Reason, Source
+from crawlhealth.score import reasons
+from crawlhealth.tally import Slot, Tally
+from crawlhealth.verdict import (
     Advice,
     Band,
     BandState,
     Baseline,
-    CanaryRun,
-    CheckFailure,
-    Classification,
     Diagnosis,
-    Evidence,
     Penalty,
     Rates,
-    Refusal,
     Signal,
     Unknown,
-    ValueResult,
     Verdict,
     Window,
 )
-from crawlhealth.outcome import Outcome, Reason, Source
-from crawlhealth.score import reasons
-from crawlhealth.tally import Slot, Tally
 from crawlhealth.web import SitePast
 from samples import DAY, HOUR, NOW
 

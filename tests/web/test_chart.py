@@ -6,9 +6,9 @@ import re
 
 import pytest
 
-from crawlhealth.model import Band, BandState, Verdict
 from crawlhealth.outcome import Source
 from crawlhealth.tally import Tally
+from crawlhealth.verdict import Band, BandState, Verdict
 from crawlhealth.web.chart import Chart, draw
 from samples import DAY, HOUR, NOW, slot
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from crawlhealth.checks import Check, Selector, ValueSpec
-from crawlhealth.model import Band, BandState, Cost, Diagnosis, Override, OverrideKind, Unknown, Verdict
+from crawlhealth.verdict import Band, BandState, Cost, Diagnosis, Override, OverrideKind, Unknown, Verdict
 from crawlhealth.web import SitePast, words
 from crawlhealth.web.overview import overview
 from crawlhealth.web.siteview import view

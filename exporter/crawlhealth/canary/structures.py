@@ -8,9 +8,9 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 
 from crawlhealth.checks import ValueSpec
+from crawlhealth.checks.tolerance import Tolerance, tolerance
 from crawlhealth.model import CheckFailure, Structure, ValueResult
 from crawlhealth.sketch import likeness, short
-from crawlhealth.tolerance import Tolerance, tolerance
 
 Key = tuple[str, str, str]
 """Site, canary, route."""

@@ -9,9 +9,9 @@ from crawlhealth.history.committed import CounterKey, RunKey, StoredRun, Timings
 from crawlhealth.history.journal import Learnt
 from crawlhealth.history.pushes import Pushed, PushKey
 from crawlhealth.history.refusals import Refusals, gather
-from crawlhealth.model import Verdict
 from crawlhealth.outcome import Source
 from crawlhealth.tally import Tally
+from crawlhealth.verdict import Verdict
 
 MAX_SLOTS = 100_000
 """Beyond this many fine slots waiting for the disk, the older ones are summed to hours."""

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field, replace
 from crawlhealth.history.batch import Batch, SlotKey
 from crawlhealth.history.committed import CounterKey, RunKey, StoredRun, Stratum, Timings
 from crawlhealth.history.journal import Learnt
-from crawlhealth.model import Verdict
 from crawlhealth.outcome import Source
 from crawlhealth.tally import Slot, Tally, merged
+from crawlhealth.verdict import Verdict
 
 CLOCK_SLACK = 60.0
 """A time further ahead of the clock than this came from a clock that was wrong."""

@@ -15,7 +15,7 @@ from pathlib import Path
 import msgspec
 
 from crawlhealth.history.database import HistoryError, open_undamaged, transaction
-from crawlhealth.model import Override
+from crawlhealth.verdict import Override
 
 KEPT_SECONDS = 2 * 365 * 86_400.0
 """How long an override is kept after it has ended, to be looked up."""

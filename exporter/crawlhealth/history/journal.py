@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 import msgspec
 
-from crawlhealth.model import Baseline
 from crawlhealth.outcome import Source
 from crawlhealth.tally import Slot, pack, unpack
+from crawlhealth.verdict import Baseline
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(list[tuple[str, str, Source, float, float, bytes]]).decode

@@ -12,9 +12,9 @@ from operator import attrgetter, itemgetter
 from crawlhealth.config import HistorySettings
 from crawlhealth.history import rollup, rows
 from crawlhealth.history.batch import HOUR
-from crawlhealth.model import Verdict
 from crawlhealth.outcome import Source
 from crawlhealth.tally import Slot, merged
+from crawlhealth.verdict import Verdict
 
 MINUTE = 60.0
 

@@ -14,9 +14,9 @@ from crawlhealth.history import journal
 from crawlhealth.history.batch import SlotKey
 from crawlhealth.history.committed import CounterKey, RunKey, StoredRun, Timings
 from crawlhealth.history.contents import Contents
-from crawlhealth.model import Verdict
 from crawlhealth.outcome import Source
 from crawlhealth.tally import Slot, pack, unpack
+from crawlhealth.verdict import Verdict
 
 log = logging.getLogger(__name__)
 

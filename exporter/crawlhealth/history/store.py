@@ -25,9 +25,10 @@ from crawlhealth.history.journal import Learnt
 from crawlhealth.history.present import Present
 from crawlhealth.history.pushes import Pushed, PushKey
 from crawlhealth.metrics import CANARY_RUNS, REASONS, MetricSpec
-from crawlhealth.model import CanaryRun, Observation, Refusal, Verdict
+from crawlhealth.model import CanaryRun, Observation, Refusal
 from crawlhealth.outcome import REFUSED, Reason, Source
 from crawlhealth.tally import Slot, Tally
+from crawlhealth.verdict import Verdict
 
 log = logging.getLogger(__name__)
 

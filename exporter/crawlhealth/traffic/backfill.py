@@ -13,9 +13,9 @@ from typing import Final
 
 from crawlhealth import metrics, stats
 from crawlhealth.metrics import MetricSpec
-from crawlhealth.model import Band, Verdict
 from crawlhealth.outcome import Outcome
 from crawlhealth.tally import Slot, Tally
+from crawlhealth.verdict import Band, Verdict
 
 Labels = tuple[str, ...]
 Amounts = Callable[[Slot], Iterable[tuple[Labels, float]]]

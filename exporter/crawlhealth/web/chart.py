@@ -10,8 +10,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
-from crawlhealth.model import Verdict
 from crawlhealth.tally import Slot, Tally
+from crawlhealth.verdict import Verdict
 from crawlhealth.web import words
 
 WIDTH = 1000.0

@@ -12,7 +12,7 @@ from crawlhealth.configfile import ConfigError
 from crawlhealth.web import webfile
 from crawlhealth.web.tls import ReplaceableContext, TlsError, bears_name, server_context
 from crawlhealth.web.webfile import WebFile
-from crawlhealth.yamlfile import Document
+from crawlhealth.yamlfile.document import Document
 
 log = logging.getLogger(__name__)
 

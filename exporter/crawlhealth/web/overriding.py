@@ -15,8 +15,8 @@ from starlette.responses import JSONResponse, Response
 from crawlhealth import overrides
 from crawlhealth.config import PushToken, Secret
 from crawlhealth.history import HistoryError
-from crawlhealth.model import Override
 from crawlhealth.traffic.tokens import granted
+from crawlhealth.verdict import Override
 from crawlhealth.web.siteanswer import answer, encoded, tag, unknown_site
 from crawlhealth.web.sites import SitesState, as_json
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from crawlhealth.collector import Exposition
 from crawlhealth.config import ScoreSettings
-from crawlhealth.model import Band, CanaryRun, Diagnosis, Verdict
+from crawlhealth.model import CanaryRun
+from crawlhealth.verdict import Band, Diagnosis, Verdict
 from crawlhealth.web import words
 
 CARDS = 50

@@ -13,7 +13,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from crawlhealth import quantities
-from crawlhealth.model import Override, Verdict
+from crawlhealth.verdict import Override, Verdict
 from crawlhealth.web.siteanswer import answer, encoded, tag, tag_of_all, unknown_site
 from crawlhealth.web.watch import TooMany, Watch
 

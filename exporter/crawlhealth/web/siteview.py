@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 
 from crawlhealth import stats
 from crawlhealth.collector import Exposition
-from crawlhealth.model import Advice, Band, Cost, Override, Rates, Refusal, Signal, Verdict
+from crawlhealth.model import Refusal
 from crawlhealth.tally import Slot, Tally
+from crawlhealth.verdict import Advice, Band, Cost, Override, Rates, Signal, Verdict
 from crawlhealth.web import words
 from crawlhealth.web.chart import Chart, draw
 from crawlhealth.web.runview import CanaryView, RefusalView, canary_view, refusal_view

@@ -14,12 +14,12 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
-from crawlhealth.binding import Binder
 from crawlhealth.configfile import ConfigError
 from crawlhealth.web import tls
 from crawlhealth.web.tls import TlsServer
-from crawlhealth.yamlfile import Document, Steps
-from crawlhealth.yamltree import quoted
+from crawlhealth.yamlfile.binding import Binder
+from crawlhealth.yamlfile.document import Document, Steps
+from crawlhealth.yamlfile.tree import quoted
 
 MAX_COST: Final = 16
 """A bcrypt hash of a higher cost takes longer than a scrape may."""

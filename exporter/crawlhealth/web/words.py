@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 
 from crawlhealth.checks import Check, ValueSpec
-from crawlhealth.model import Band, CanaryRun, Diagnosis, OverrideKind, Penalty, Signal, Unknown, Verdict, Window
+from crawlhealth.model import CanaryRun
+from crawlhealth.verdict import Band, Diagnosis, OverrideKind, Penalty, Signal, Unknown, Verdict, Window
 
 UNKNOWN: Mapping[Unknown, str] = {
     Unknown.NOT_ENOUGH_REQUESTS: "No score: not enough requests in the window.",

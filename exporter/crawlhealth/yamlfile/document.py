@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from crawlhealth.yamltree import Entries, Items, Node, Scalar, Unreadable, quoted, tree
+from crawlhealth.yamlfile.tree import Entries, Items, Node, Scalar, Unreadable, quoted, tree
 
 MAX_BYTES: Final = 5_000_000
 MAX_PROBLEMS: Final = 100

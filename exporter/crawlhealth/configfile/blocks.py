@@ -6,9 +6,9 @@ import re
 from typing import Final
 
 from crawlhealth.config import Block
-from crawlhealth.configrules import check_name
+from crawlhealth.configfile.rules import check_name
 from crawlhealth.markers import marker_size, tag_pattern
-from crawlhealth.yamlfile import Document, Steps
+from crawlhealth.yamlfile.document import Document, Steps
 
 MAX_BLOCKS: Final = 200
 MAX_PATTERN: Final = 2_000

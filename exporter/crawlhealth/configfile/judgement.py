@@ -7,11 +7,11 @@ from datetime import timedelta
 from typing import TypeVar
 from urllib.parse import urlsplit
 
-from crawlhealth.binding import nearest
 from crawlhealth.config import AdviceSettings, Maintenance, UplinkSettings
 from crawlhealth.maintenance import clock, moment
-from crawlhealth.yamlfile import Document, Steps
-from crawlhealth.yamltree import quoted
+from crawlhealth.yamlfile.binding import nearest
+from crawlhealth.yamlfile.document import Document, Steps
+from crawlhealth.yamlfile.tree import quoted
 
 Read = TypeVar("Read")
 

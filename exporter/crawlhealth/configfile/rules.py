@@ -12,7 +12,6 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from crawlhealth import hosts, quantities
-from crawlhealth.binding import nearest
 from crawlhealth.config import (
     DIRECT,
     Fetching,
@@ -24,8 +23,9 @@ from crawlhealth.config import (
     Secret,
     Site,
 )
-from crawlhealth.yamlfile import Document, Steps
-from crawlhealth.yamltree import Scalar, quoted
+from crawlhealth.yamlfile.binding import nearest
+from crawlhealth.yamlfile.document import Document, Steps
+from crawlhealth.yamlfile.tree import Scalar, quoted
 
 LEAST_WAITING_BYTES: Final = 16_000_000
 """One push may be as large."""

@@ -10,9 +10,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
-from crawlhealth.binding import Binder
-from crawlhealth.blockrules import check_blocks
-from crawlhealth.canaryfile import CanaryFile, Surroundings
 from crawlhealth.config import (
     DEFAULT_LISTEN,
     DIRECT,
@@ -30,7 +27,10 @@ from crawlhealth.config import (
     Site,
     UplinkSettings,
 )
-from crawlhealth.configrules import (
+from crawlhealth.configfile.blocks import check_blocks
+from crawlhealth.configfile.canaries import CanaryFile, Surroundings
+from crawlhealth.configfile.judgement import check_advice, check_maintenance, check_uplink
+from crawlhealth.configfile.rules import (
     check_data_dir,
     check_fetch,
     check_history,
@@ -41,9 +41,9 @@ from crawlhealth.configrules import (
     check_sites,
 )
 from crawlhealth.hosts import HostIndex
-from crawlhealth.judgementrules import check_advice, check_maintenance, check_uplink
-from crawlhealth.yamlfile import Document, Problem
-from crawlhealth.yamltree import Entries, quoted
+from crawlhealth.yamlfile.binding import Binder
+from crawlhealth.yamlfile.document import Document, Problem
+from crawlhealth.yamlfile.tree import Entries, quoted
 
 MAX_FILES: Final = 10_000
 SHORTEST_HIDDEN: Final = 4

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from crawlhealth.binding import Binder, nearest
 from crawlhealth.checks import CHECKS, Check, Selector, ValueSpec, pattern_problem, selector_problem
-from crawlhealth.configrules import check_name
-from crawlhealth.yamlfile import Document, Steps
-from crawlhealth.yamltree import Entries, Node, Scalar, quoted
+from crawlhealth.configfile.rules import check_name
+from crawlhealth.yamlfile.binding import Binder, nearest
+from crawlhealth.yamlfile.document import Document, Steps
+from crawlhealth.yamlfile.tree import Entries, Node, Scalar, quoted
 
 Kind = Literal["css", "xpath", "jmespath", "jsonld"]
 KINDS: Final[tuple[Kind, ...]] = ("css", "xpath", "jmespath", "jsonld")

@@ -18,8 +18,8 @@ from typing import Any, Final, Literal, TypeVar, Union, get_args, get_origin
 
 from crawlhealth import quantities
 from crawlhealth.secret import Secret
-from crawlhealth.yamlfile import Document, Steps
-from crawlhealth.yamltree import Entries, Items, Node, Scalar, quoted
+from crawlhealth.yamlfile.document import Document, Steps
+from crawlhealth.yamlfile.tree import Entries, Items, Node, Scalar, quoted
 
 MAX_SECRET_BYTES: Final = 65_536
 MAX_NAMES_SHOWN: Final = 12

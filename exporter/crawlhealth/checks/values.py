@@ -9,25 +9,10 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Final, Literal
 
+from crawlhealth.checks.numbers import is_only_number, number
+from crawlhealth.checks.selectors import Selector, compiled_pattern, pattern_problem
+from crawlhealth.checks.tolerance import tolerance
 from crawlhealth.model import CheckFailure, ValueResult
-from crawlhealth.numbers import is_only_number, number
-from crawlhealth.selectors import Selector, compiled_pattern, pattern_problem, selector_problem
-from crawlhealth.tolerance import tolerance
-
-__all__ = [
-    "CHECKS",
-    "Check",
-    "CheckKind",
-    "Seen",
-    "Selector",
-    "ValueSpec",
-    "agree",
-    "judge",
-    "number",
-    "pattern_problem",
-    "see",
-    "selector_problem",
-]
 
 SEEN_CHARACTERS: Final = 500
 """How much of a text that was found is kept."""

@@ -8,14 +8,14 @@ from datetime import timedelta
 from typing import Final, Literal
 from urllib.parse import urlsplit
 
-from crawlhealth.binding import Binder, nearest
 from crawlhealth.config import DEFAULT_EVERY, DEFAULT_TIMEOUT, DIRECT, Canary, Route, Secret, Site
-from crawlhealth.configrules import check_cookies, check_headers, check_name, check_route_names
-from crawlhealth.expectations import read_expectations
+from crawlhealth.configfile.expectations import read_expectations
+from crawlhealth.configfile.rules import check_cookies, check_headers, check_name, check_route_names
 from crawlhealth.hosts import HostIndex, normal_name
 from crawlhealth.quantities import show
-from crawlhealth.yamlfile import Document, Steps
-from crawlhealth.yamltree import Items, Node, quoted
+from crawlhealth.yamlfile.binding import Binder, nearest
+from crawlhealth.yamlfile.document import Document, Steps
+from crawlhealth.yamlfile.tree import Items, Node, quoted
 
 DEFAULT_SHARE: Final = 0.8
 """Of `every`: a timeout that nobody set stays this far under it."""

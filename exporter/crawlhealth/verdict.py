@@ -1,0 +1,208 @@
+"""What is concluded about a site: rates, windows and baselines, penalties, bands, advice, the verdict. Frozen, slotted.
+
+Times are unix seconds (UTC), durations are seconds, sizes are bytes. Missing data is None, never 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+
+class Signal(StrEnum):
+    """What is measured of a site. `REFUSED_CAP` appears only among penalties."""
+
+    HARD_BLOCK = "hard_block"
+    CHALLENGE = "challenge"
+    SOFT_BLOCK = "soft_block"
+    REFUSED = "refused"
+    LATENCY = "latency"
+    EXTRACTION = "extraction"
+    REFUSED_CAP = "refused_cap"
+
+
+class Band(StrEnum):
+    """How a site behaves against its own normal."""
+
+    NORMAL = "normal"
+    DEGRADING = "degrading"
+    RESISTING = "resisting"
+    UNKNOWN = "unknown"
+
+
+class Unknown(StrEnum):
+    """Why a site has no score."""
+
+    NOT_ENOUGH_REQUESTS = "not_enough_requests"
+    NO_BASELINE = "no_baseline"
+
+
+class Diagnosis(StrEnum):
+    """Where a fault lies: the site, some of the ways to it, our extraction, decoys, our own uplink, or nowhere."""
+
+    NONE = "none"
+    SITE = "site"
+    ROUTE = "route"
+    PARSER = "parser"
+    DECOY = "decoy"
+    SELF = "self"
+
+
+class OverrideKind(StrEnum):
+    """What a person decided in place of the advice."""
+
+    PAUSE = "pause"
+    RESUME = "resume"
+    LIMIT = "limit"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Penalty:
+    """What one signal costs: points off 100, beside the value now and the site's own normal."""
+
+    signal: Signal
+    points: float
+    now: float
+    baseline: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rates:
+    """The signals of one site over one stretch of time: shares of its requests, and p95 latency in seconds.
+
+    `latency_p95` is over ok responses, None where none was timed; `extraction` is the failed share of the pages that
+    were read, None where none was.
+    """
+
+    hard_block: float
+    challenge: float
+    soft_block: float
+    latency_p95: float | None = None
+    extraction: float | None = None
+
+    @property
+    def refused(self) -> float:
+        """The share that was refused in any way."""
+        return min(1.0, self.hard_block + self.challenge + self.soft_block)
+
+    def of(self, signal: Signal) -> float | None:
+        """The rate of one signal (latency in seconds)."""
+        if signal is Signal.LATENCY:
+            return self.latency_p95
+        value: float | None = getattr(self, signal.value)
+        return value
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cost:
+    """What one valid record costs a crawler: requests, of them retries, bytes and paid credits."""
+
+    requests: float
+    retries: float
+    bytes: float
+    credits: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Window:
+    """The recent stretch that the score reads. `cost` is None where traffic brought no valid record."""
+
+    seconds: float
+    requests: int
+    extractions: int
+    rates: Rates
+    cost: Cost | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Baseline:
+    """A site's own normal, learnt from `hours` hours; `newest` is the end of the latest hour in it."""
+
+    hours: int
+    newest: float
+    rates: Rates
+    cost: Cost | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Override:
+    """What a person decided for a site, from `at` to `until`: `concurrency` is the ratio that holds then."""
+
+    site: str
+    kind: OverrideKind
+    at: float
+    until: float
+    concurrency: float
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Advice:
+    """What the crawlers of a site should do.
+
+    The share of their usual concurrency, the factor on their revisit intervals, what a served page costs against
+    normal, and whether to stop (`paused`: only canaries go on).
+    """
+
+    concurrency_ratio: float = 1.0
+    revisit_multiplier: float = 1.0
+    cost_multiplier: float = 1.0
+    paused: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BandState:
+    """A site's band and since when, with the clocks that decide when it changes.
+
+    `under_degrading` and `under_resisting` say since when every score has been under that band's threshold,
+    `over_degrading` and `over_resisting` since when every score has been at or over the level that leaves it. Time
+    without evidence is not counted: the four move on with it. `evidence_at` is when evidence last came.
+    """
+
+    band: Band = Band.UNKNOWN
+    since: float = 0.0
+    held: bool = False
+    under_degrading: float | None = None
+    under_resisting: float | None = None
+    over_degrading: float | None = None
+    over_resisting: float | None = None
+    evidence_at: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """All that is concluded about a site at one moment.
+
+    `score` and `score_raw` (the plain formula) are whole numbers, None while unknown. `smoothed` is the score before
+    rounding: the next verdict needs it. `penalties` are all signals with their points, `reasons` those that cost at
+    least one point, dearest first. `evidence` is how many requests of the site had ever been counted: a verdict with
+    the same number has seen nothing new. `override` is in force now, and `advice` already obeys it. In `maintenance`
+    the band stands still.
+    """
+
+    site: str
+    at: float
+    state: BandState
+    score: int | None = None
+    score_raw: int | None = None
+    smoothed: float | None = None
+    parser_score: int | None = None
+    unknown: Unknown | None = None
+    penalties: tuple[Penalty, ...] = ()
+    reasons: tuple[Penalty, ...] = ()
+    window: Window | None = None
+    baseline: Baseline | None = None
+    route_refused: Mapping[str, float] = field(default_factory=dict)
+    route_error: Mapping[str, float] = field(default_factory=dict)
+    route_requests: Mapping[str, float] = field(default_factory=dict)
+    evidence: int = 0
+    diagnosis: Diagnosis = Diagnosis.NONE
+    advice: Advice = Advice()
+    override: Override | None = None
+    maintenance: bool = False
+
+    @property
+    def band(self) -> Band:
+        """The band of this verdict."""
+        return self.state.band

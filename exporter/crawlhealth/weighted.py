@@ -114,7 +114,8 @@ class View:
 
     def of(self, source: Source) -> Sums:
         """The sums of one source, all routes together."""
-        return _sum([row for key, row in zip(self._keys, self._rows, strict=True) if key[1] is source])
+        rows = [row for key, row in zip(self._keys, self._rows, strict=True) if key[1] is source]
+        return self.total if len(rows) == len(self._rows) else _sum(rows)
 
     def routes(self) -> dict[str, Sums]:
         """The sums by route, both sources together; only routes with requests."""

@@ -211,3 +211,17 @@ def test_the_journal_ends_where_the_snapshot_begins(history: History, path: Path
         history.commit(NOW + second)
     with closing(sqlite3.connect(path)) as connection:
         assert connection.execute("SELECT count(*) FROM journal").fetchone() == (1,)
+
+
+def test_windows_that_were_made_anew_are_kept_at_once(history: History, path: Path) -> None:
+    busy(history)
+    totals(history)
+    history.save_windows(NOW)
+    kept = path.with_name(snapshot.FILE_NAME)
+    assert kept.exists()
+    kept.unlink()
+    busy(history, minutes=1)
+    history.save_windows(NOW + 299)
+    assert not kept.exists(), "the next one has its time"
+    history.save_windows(NOW + 300)
+    assert kept.exists()

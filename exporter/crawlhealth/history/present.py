@@ -151,6 +151,7 @@ class Present:
                 self._rebuilt.clear()
                 self._generation = rows.generation(connection)
                 self._unsaved = 1
+                self._saved_at = 0.0  # so much work is worth a snapshot at once
             elif self._generation < rows.generation(connection):
                 self._renew(windows, connection, now)
             self._sequence = journal.sequence(connection)

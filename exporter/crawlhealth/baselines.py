@@ -27,7 +27,7 @@ class Baselines:
         self._history = history
         self._known = dict(history.baselines())
         self._late: dict[str, str] = {}
-        self._until = 0.0
+        self._until: float | None = None
 
     @property
     def behind(self) -> int:
@@ -35,8 +35,8 @@ class Baselines:
         return len(self._late)
 
     def begin(self) -> None:
-        """Begin an evaluation: there is a little time for learning again."""
-        self._until = time.monotonic() + AT_ONCE_SECONDS
+        """Begin an evaluation: there is a little time for learning again, from the first that is learnt."""
+        self._until = None
 
     def of(self, site: str, *, generation: int, settings: BaselineSettings, now: float) -> Baseline | None:
         """The site's normal; until its turn comes to be learnt, the one before. Raises HistoryError.
@@ -49,7 +49,9 @@ class Baselines:
         known = self._known.get(site)
         if known is not None and known.key == key:
             return known.baseline
-        if time.monotonic() > self._until:
+        if self._until is None:
+            self._until = time.monotonic() + AT_ONCE_SECONDS
+        elif time.monotonic() > self._until:
             self._late[site] = key
             return known.baseline if known is not None else None
         return self._learn(site, key, settings, now)

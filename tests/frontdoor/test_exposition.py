@@ -122,10 +122,12 @@ scrape_configs:
                 try:
                     answer = session.get(
                         f"http://127.0.0.1:{port}/api/v1/query", params={"query": expression}, timeout=5
-                    ).json()
+                    )
                 except requests.ConnectionError:
                     return []
-                return [float(result["value"][1]) for result in answer["data"]["result"]]
+                if answer.status_code != 200:  # it is starting
+                    return []
+                return [float(result["value"][1]) for result in answer.json()["data"]["result"]]
 
             until(lambda: query('up{job="crawlhealth"}') == [1.0], 30, "Prometheus scrapes")
             until(lambda: bool(query("rate(crawlhealth_requests_total[10s]) > 0")), 30, "it sees counters rise")

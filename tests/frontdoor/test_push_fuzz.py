@@ -129,7 +129,7 @@ def test_noise_is_refused_and_counts_nothing(
         headers["idempotency-key"] = key.strip()
     with plain_session() as session:
         answer = session.post(exporter.url + path, data=body, headers=headers, timeout=20)
-    assert answer.status_code in (400, 413, 415), answer.text
+    assert answer.status_code in (400, 413, 415, 422), answer.text  # 422: an example before had the same key
     assert isinstance(answer.json(), dict)
     assert sums(exporter)[:6] == before
 

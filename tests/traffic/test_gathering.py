@@ -196,6 +196,27 @@ def test_a_refused_page_leaves_its_evidence() -> None:
     assert "secret" not in repr(first)
 
 
+@pytest.mark.parametrize(
+    ("url", "kept"),
+    [
+        pytest.param("https://books.example/" + "a" * 5_000_000, "https://books.example/" + "a" * 1_978, id="long"),
+        pytest.param("https://books.example/\u202e\x07\nx", "https://books.example/x", id="not printable"),
+        pytest.param(
+            "https://user:secret@books.example/" + "a" * 5_000, "https://books.example/", id="with a password"
+        ),
+        pytest.param("https://user:secret" + "t" * 5_000 + "@books.example/", "", id="with a password without end"),
+    ],
+)
+@pytest.mark.parametrize("facts", [{"status": 403}, {"reason": "connection_reset"}], ids=["refused", "reset"])
+def test_addresses_in_evidence_are_short_printable_and_without_secrets(
+    facts: dict[str, object], url: str, kept: str
+) -> None:
+    ((refusal,),) = gathered(observed(**facts, url=url, final_url=url)).batch().refusals.values()
+    for address in (refusal.url, refusal.evidence.final_url):
+        assert address.rstrip("a") == kept.rstrip("a")
+        assert len(address) <= 2_000
+
+
 def test_a_token_for_some_sites_counts_nothing_of_others() -> None:
     gathering = gathered(
         observed(outcome="ok"), observed(outcome="ok", site="quotes"), sites=frozenset({"quotes"})

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from crawlhealth.classify.decide import Question, decide, failed
-from crawlhealth.classify.evidence import clean, without_userinfo
+from crawlhealth.classify.evidence import address, clean
 from crawlhealth.config import Block
 from crawlhealth.model import Classification, Response
 from crawlhealth.outcome import Reason
@@ -51,4 +51,4 @@ def failure(reason: Reason, *, detail: str = "", status: int | None = None, fina
 
     `detail` must be free of secrets; it is kept as evidence, on one short line.
     """
-    return failed(reason, clean(detail), status, without_userinfo(final_url))
+    return failed(reason, clean(detail), status, address(final_url))

@@ -39,6 +39,7 @@ _URL_HEADERS: Final = frozenset({"location", "refresh"})
 _MAX_VALUE: Final = 200
 _MAX_TEXT: Final = 240
 _MAX_HEADERS: Final = 24
+_MAX_URL: Final = 2_000
 
 
 def evidence(
@@ -59,7 +60,7 @@ def evidence(
             where = f"header {found.rule.needs[0].header}"
     return Evidence(
         status=response.status,
-        final_url=without_userinfo(response.final_url or response.url),
+        final_url=address(response.final_url or response.url),
         headers=headers_that_matter(response.headers),
         title=clean(page.title) if page is not None and page.kind == "html" else "",
         marker=marker,
@@ -77,7 +78,7 @@ def headers_that_matter(headers: Mapping[str, str]) -> tuple[tuple[str, str], ..
         if name in _KEPT or name.startswith(_KEPT_PREFIX):
             kept.append((name, clean(value[:_MAX_VALUE])))
         elif name in _URL_HEADERS:
-            kept.append((name, clean(without_userinfo(value).partition("?")[0])[:_MAX_VALUE]))
+            kept.append((name, address(value).partition("?")[0][:_MAX_VALUE]))
     return tuple(sorted(kept)[:_MAX_HEADERS])
 
 
@@ -86,17 +87,22 @@ def clean(text: bytes | str) -> str:
     if isinstance(text, bytes):
         text = text[: 4 * _MAX_TEXT].decode("utf-8", "ignore")
     line = " ".join(text[: 4 * _MAX_TEXT].split())
-    if not line.isprintable():
-        line = "".join(character for character in line if character.isprintable())
-    return line[:_MAX_TEXT]
+    return _printable(line)[:_MAX_TEXT]
 
 
-def without_userinfo(url: str) -> str:
-    """A URL without user name and password."""
+def address(url: str) -> str:
+    """A URL on one short line, without user name and password."""
+    line = url[:_MAX_URL]  # first: urlsplit remembers what it was given
     try:
-        parts = urlsplit(url)
+        parts = urlsplit(line)
     except ValueError:
         return ""
-    if "@" not in parts.netloc:
-        return url
-    return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
+    if len(line) < len(url) and not (parts.path or parts.query or parts.fragment):
+        return ""  # cut within what may be a password
+    if "@" in parts.netloc:
+        line = urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
+    return _printable(line)
+
+
+def _printable(line: str) -> str:
+    return line if line.isprintable() else "".join(filter(str.isprintable, line))

@@ -48,7 +48,8 @@ def targets(response: Response, *, served: bool) -> Iterator[str]:
         urls = [*response.redirects, *urls]
     if 300 <= response.status < 400 and "location" in response.headers:
         with contextlib.suppress(ValueError):
-            urls.append(urljoin(response.final_url or response.url, response.headers["location"][:_MAX_URL]))
+            base = (response.final_url or response.url)[:_MAX_URL]
+            urls.append(urljoin(base, response.headers["location"][:_MAX_URL]))
     for url in urls:
         target = place(url)
         if target is not None:

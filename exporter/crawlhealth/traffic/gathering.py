@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from crawlhealth import stats
-from crawlhealth.classify.evidence import without_userinfo
+from crawlhealth.classify.evidence import address
 from crawlhealth.history import Batch
 from crawlhealth.metrics import REASONS
 from crawlhealth.model import Classification, Refusal
@@ -182,5 +182,5 @@ class Gathering:
                 outcome=judged.outcome,
                 reason=judged.reason,
                 evidence=judged.evidence,
-                url=without_userinfo(item.url or ""),
+                url=address(item.url or ""),
             )

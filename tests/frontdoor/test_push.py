@@ -294,6 +294,15 @@ def test_keys_of_two_senders_are_two_keys(guarded: Exporter) -> None:
     assert counted(guarded, "quotes") == before + 2
 
 
+def test_a_repeat_of_a_push_of_other_sites_is_forbidden_too(guarded: Exporter) -> None:
+    body = lines({"site": "books", "outcome": "ok"})
+    few = {"authorization": "Bearer quotes-only", "idempotency_key": "not mine"}
+    first, second = push(guarded, body, **few), push(guarded, body, **few)
+    assert (first.status_code, second.status_code) == (403, 403)
+    assert first.json() == second.json()
+    assert second.headers["idempotent-replayed"] == "true"
+
+
 def test_many_small_pushes_at_once_are_all_counted(exporter: Exporter) -> None:
     before = counted(exporter)
     with ThreadPoolExecutor(16) as threads:

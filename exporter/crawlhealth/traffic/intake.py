@@ -112,7 +112,8 @@ class Intake:
             if first is None and known is None:
                 self._under_way[key] = done
         if known is not None:
-            self._repeat(push, Taken(report=report.decode(known.answer), checksum=known.checksum), done)
+            said, forbidden = report.kept(known.answer)
+            self._repeat(push, Taken(report=said, checksum=known.checksum, forbidden=forbidden), done)
             return done
         if first is not None:
             return self._after(first, push)
@@ -149,9 +150,10 @@ class Intake:
             raise Unreadable("the body holds no item")
         batch = gathering.batch()
         self._add_counters(batch, said)
-        if key is not None:
-            batch.pushes[key] = Pushed(at=now, checksum=body.checksum, answer=report.encode(said))
         forbidden = not said.accepted and 0 < gathering.forbidden == said.rejected_items
+        if key is not None:
+            answer = report.keep(said, forbidden=forbidden)
+            batch.pushes[key] = Pushed(at=now, checksum=body.checksum, answer=answer)
         self._queued(said.items)
 
         def on_disk(committed: Future[None]) -> None:

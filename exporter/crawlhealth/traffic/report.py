@@ -37,8 +37,12 @@ class Report(msgspec.Struct, kw_only=True):
         self.rejected_items += 1
 
 
+class _Kept(Report):
+    forbidden: bool = False
+
+
 _encoder = msgspec.json.Encoder()
-_decoder = msgspec.json.Decoder(Report)
+_decoder = msgspec.json.Decoder(_Kept)
 
 
 def encode(report: Report) -> bytes:
@@ -46,6 +50,20 @@ def encode(report: Report) -> bytes:
     return _encoder.encode(report)
 
 
-def decode(data: bytes) -> Report:
-    """The report that `encode` wrote. Raises ValueError."""
-    return _decoder.decode(data)
+def keep(report: Report, *, forbidden: bool) -> bytes:
+    """A report as it is kept for repeats of its push; `forbidden` as in intake.Taken."""
+    return _encoder.encode(
+        _Kept(
+            accepted=report.accepted,
+            rejected_items=report.rejected_items,
+            rejected=report.rejected,
+            forbidden=forbidden,
+        )
+    )
+
+
+def kept(data: bytes) -> tuple[Report, bool]:
+    """What `keep` was given, or an earlier version that kept no more than the report. Raises ValueError."""
+    found = _decoder.decode(data)
+    report = Report(accepted=found.accepted, rejected_items=found.rejected_items, rejected=found.rejected)
+    return report, found.forbidden

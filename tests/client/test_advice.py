@@ -77,6 +77,8 @@ def test_advice_outlives_a_short_silence_and_ends_with_a_long_one() -> None:
         pytest.param(b"[1, 2]", id="a list"),
         pytest.param(b'{"advice": {"concurrency_ratio": "often"}}', id="a word for a number"),
         pytest.param(b'{"advice": null}', id="no advice"),
+        pytest.param(b'{"band": "\xff"}', id="no text"),
+        pytest.param(b" " * 1_000_001 + b"{}", id="more than any answer"),
     ],
 )
 def test_an_answer_that_is_none_changes_nothing(body: bytes) -> None:
@@ -100,3 +102,10 @@ def test_a_ratio_out_of_range_counts_as_the_nearest(given: float, ratio: float) 
         server.advise("books", '"1"', concurrency_ratio=given, band="degrading")
         until(lambda: advice.of("books").band == "degrading", 10, "the advice is known")
         assert advice.of("books").concurrency_ratio == ratio
+
+
+def test_a_multiplier_that_is_no_number_stretches_nothing() -> None:
+    with PushServer() as server, Advice(server.url, ["books"]) as advice:
+        server.advise("books", '"1"', revisit_multiplier="inf", cost_multiplier="nan", band="degrading")
+        until(lambda: advice.of("books").band == "degrading", 10, "the advice is known")
+        assert (advice.of("books").revisit_multiplier, advice.of("books").cost_multiplier) == (1.0, 1.0)

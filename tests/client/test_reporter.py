@@ -15,6 +15,7 @@ import pytest
 from crawlhealth.client import Limits, Reporter
 from crawlhealth.outcome import Outcome, Reason
 from pushserver import PushServer, Scripted
+from rawserver import RawServer, flooding
 from waiting import until
 
 NOWHERE = "http://127.0.0.1:9"
@@ -110,6 +111,10 @@ def test_a_large_page_is_cut_and_its_size_is_told() -> None:
         pytest.param(Scripted(status=503, headers={"Retry-After": "1"}), id="a busy server"),
         pytest.param(Scripted(status=401), id="a token that is not known yet"),
         pytest.param(Scripted(status=200, body=b"<html>welcome"), id="an answer of somebody else"),
+        pytest.param(Scripted(status=200, body=b'{"accepted": 1, "rejected": [{"reason": "\xff"}]}'), id="no text"),
+        pytest.param(Scripted(status=400, body=b"plain HTTP was sent to a TLS port"), id="a proxy that wants TLS"),
+        pytest.param(Scripted(status=403, body=b"<html>not from here"), id="a proxy that refuses"),
+        pytest.param(Scripted(status=403, body=b"["), id="a refusal that is cut"),
     ],
 )
 def test_reports_are_sent_again_after(trouble: Scripted) -> None:
@@ -119,6 +124,13 @@ def test_reports_are_sent_again_after(trouble: Scripted) -> None:
         assert reporter.flush(10)
         assert len(server.items) == 1
         assert reporter.counts().delivered == 1
+
+
+def test_an_answer_without_end_takes_no_memory_and_ends() -> None:
+    flood = flooding(b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n", b"x" * 65_536)
+    with RawServer(flood) as server, Reporter(server.url(""), close_within=0.1) as reporter:
+        reporter.report("books", "ok")
+        until(lambda: len(server.received) > 1, 20, "it is sent again")
 
 
 def test_a_push_that_counted_and_whose_answer_was_lost_is_not_counted_again() -> None:

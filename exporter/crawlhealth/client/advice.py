@@ -16,6 +16,7 @@ from urllib.parse import quote
 import msgspec
 import requests
 
+from crawlhealth.client import answer
 from crawlhealth.secret import Secret
 
 log = logging.getLogger(__name__)
@@ -148,15 +149,21 @@ class Advice:
             address += f"?wait={LONG_POLL}s&etag={quote(tag, safe='')}"
             seconds += LONG_POLL
         try:
-            response = session.get(address, headers=headers, timeout=(CONNECT_SECONDS, seconds), allow_redirects=False)
-            return self._learn(site, response)
+            with session.get(
+                address,
+                headers=headers,
+                timeout=(CONNECT_SECONDS, seconds),
+                allow_redirects=False,
+                stream=True,
+            ) as response:
+                return self._learn(site, response, answer.read(response) or b"")
         except (requests.RequestException, OSError) as error:
             return type(error).__name__
         except Exception:
             log.exception("advice for %s", site)
             return "an error of our own"
 
-    def _learn(self, site: str, response: requests.Response) -> str:
+    def _learn(self, site: str, response: requests.Response, body: bytes) -> str:
         now = time.monotonic()
         if response.status_code == 304:
             if site in self._known:
@@ -165,26 +172,29 @@ class Advice:
         if response.status_code not in {200, 404}:  # that of an unknown site is neutral
             return f"answer {response.status_code}"
         try:
-            answer = _decode(response.content)
-        except msgspec.MsgspecError as error:
+            said = _decode(body)
+        except (ValueError, RecursionError) as error:  # msgspec's errors are ValueErrors, and so is text that is none
             return f"answer {response.status_code}: {error}"
-        self._known[site] = (_sound(answer), now)
+        self._known[site] = (_sound(said), now)
         self._tags[site] = response.headers.get("ETag", "")
         return f"{site} is no site of the exporter" if response.status_code == 404 else ""
 
 
-def _sound(answer: _Answer) -> SiteAdvice:
-    """An answer as advice; a number out of its range counts as the nearest one within."""
-    advised = answer.advice
-    ratio = advised.concurrency_ratio
+def _sound(said: _Answer) -> SiteAdvice:
+    """An answer as advice; a number out of its range counts as the nearest one within, and one that is none as 1."""
+    advised = said.advice
     return SiteAdvice(
-        concurrency_ratio=min(1.0, max(0.0, ratio)) if math.isfinite(ratio) else 1.0,
-        revisit_multiplier=max(1.0, advised.revisit_multiplier),
-        cost_multiplier=max(1.0, advised.cost_multiplier),
+        concurrency_ratio=min(1.0, max(0.0, _number(advised.concurrency_ratio))),
+        revisit_multiplier=max(1.0, _number(advised.revisit_multiplier)),
+        cost_multiplier=max(1.0, _number(advised.cost_multiplier)),
         paused=advised.paused,
-        band=answer.band,
-        score=answer.score,
+        band=said.band,
+        score=said.score,
     )
+
+
+def _number(value: float) -> float:
+    return value if math.isfinite(value) else 1.0
 
 
 def _survive(advice: Advice) -> None:

@@ -10,6 +10,7 @@ from typing import Final, Self
 import msgspec
 import requests
 
+from crawlhealth.client import answer
 from crawlhealth.client.report import Batch
 from crawlhealth.secret import Secret
 
@@ -17,7 +18,6 @@ CONNECT_SECONDS: Final = 3.0
 ANSWER_SECONDS: Final = 30.0
 LONGEST_WAIT: Final = 60.0
 """Seconds of Retry-After that are obeyed at most."""
-_LARGEST_ANSWER: Final = 1_000_000
 
 
 class Next(Enum):
@@ -50,6 +50,7 @@ class _Answer(msgspec.Struct):
 
 
 _decode = msgspec.json.Decoder(_Answer).decode
+_refusal = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
 
 class Endpoint:
@@ -74,37 +75,48 @@ class Endpoint:
     def push(self, batch: Batch, seconds: float = ANSWER_SECONDS) -> Attempt:
         """Send a batch once, with at most `seconds` to answer; a failure is an answer too."""
         try:
-            response = self._session.post(
+            with self._session.post(
                 self._address,
                 data=batch.data,
                 headers={"Idempotency-Key": batch.key},
                 timeout=(min(CONNECT_SECONDS, seconds), seconds),
                 allow_redirects=False,
-            )
+                stream=True,
+            ) as response:
+                return _meaning(response, answer.read(response) or b"", batch)
         except (requests.RequestException, OSError) as error:
             self._session.close()  # the next attempt begins with a fresh connection
             return Attempt(next=Next.AGAIN, problem=type(error).__name__)
-        return _meaning(response, batch)
 
 
-def _meaning(response: requests.Response, batch: Batch) -> Attempt:
+def _meaning(response: requests.Response, body: bytes, batch: Batch) -> Attempt:
     status = response.status_code
     if status in {200, 202}:
-        return _taken(response.content[:_LARGEST_ANSWER], batch)
-    if status in {400, 403, 422}:  # nothing of it can be taken, or may be
-        return Attempt(next=Next.SETTLED, rejected=batch.count, problem=f"{status}: {response.text[:200]}")
+        return _taken(body, batch)
+    if status in {400, 403, 422} and _of_the_exporter(body):  # nothing of it can be taken, or may be
+        said = body[:200].decode("utf-8", "replace")
+        return Attempt(next=Next.SETTLED, rejected=batch.count, problem=f"{status}: {said}")
     if status == 413:
         return Attempt(next=Next.SPLIT, problem="413")
     return Attempt(next=Next.AGAIN, after=_retry_after(response), problem=f"answer {status}")
 
 
+def _of_the_exporter(body: bytes) -> bool:
+    """Whether a refusal is in the exporter's words; a page of a proxy in between says nothing about the batch."""
+    try:
+        _refusal(body)
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
 def _taken(body: bytes, batch: Batch) -> Attempt:
     try:
-        answer = _decode(body)
-    except msgspec.MsgspecError:
+        said = _decode(body)
+    except (ValueError, RecursionError):  # msgspec's errors are ValueErrors, and so is text that is none
         return Attempt(next=Next.AGAIN, problem="200 with an answer that is not the exporter's")
-    accepted = max(0, min(answer.accepted, batch.count))
-    problem = f"item {answer.rejected[0].index}: {answer.rejected[0].reason[:200]}" if answer.rejected else ""
+    accepted = max(0, min(said.accepted, batch.count))
+    problem = f"item {said.rejected[0].index}: {said.rejected[0].reason[:200]}" if said.rejected else ""
     return Attempt(next=Next.SETTLED, accepted=accepted, rejected=batch.count - accepted, problem=problem)
 
 

@@ -126,6 +126,35 @@ def test_a_disk_that_refuses_reports_has_them_kept_in_memory(tmp_path: Path) -> 
         assert len(server.items) == 1
 
 
+def test_reports_whose_file_somebody_deletes_are_counted_as_dropped(tmp_path: Path) -> None:
+    with PushServer() as server:
+        server.stop()
+        with Reporter(server.url, spool=tmp_path) as reporter:
+            reporter.report("books", "ok")
+            until(lambda: files(tmp_path), 10, "it is on disk")
+            files(tmp_path)[0].unlink()
+            assert reporter.flush(20)
+            assert (reporter.counts().dropped, reporter.counts().waiting) == (1, 0)
+
+
+def test_a_file_that_cannot_be_read_for_a_while_keeps_no_other_back_and_is_sent_later(tmp_path: Path) -> None:
+    with PushServer() as server:
+        server.stop()
+        with Reporter(server.url, spool=tmp_path, flush_every=0.02) as reporter:
+            reporter.report("books", "ok", at=1.0)
+            until(lambda: files(tmp_path), 10, "it is on disk")
+            [path] = files(tmp_path)
+            aside = path.rename(tmp_path / "aside")
+            path.mkdir()  # nobody can read that, whoever runs the tests
+            reporter.report("books", "ok", at=2.0)
+            server.start()
+            until(lambda: [item["at"] for item in server.items] == [2.0], 20, "the other is delivered")
+            path.rmdir()
+            aside.rename(path)
+            assert reporter.flush(20)
+            assert (reporter.counts().delivered, reporter.counts().dropped) == (2, 0)
+
+
 def test_files_that_are_none_of_ours_are_left_alone(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("mine")
     with PushServer() as server, Reporter(server.url, spool=tmp_path) as reporter:

@@ -19,7 +19,7 @@ class Outbox(Protocol):
         """Keep a batch; returns how many reports had to go for it, oldest first."""
 
     def first(self, seconds: float) -> Batch | None:
-        """The oldest batch, waited for up to `seconds`; None if there is none."""
+        """The oldest batch, waited for up to `seconds`; None if there is none. Raises OSError if it cannot be read."""
 
     def settle(self, batch: Batch, *instead: Batch) -> bool:
         """A batch that was first is done with, and `instead` takes its place; False if it was not kept any more."""

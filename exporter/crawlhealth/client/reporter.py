@@ -91,7 +91,14 @@ class Reporter:
         spare = MemoryOutbox(self._limits.memory)
         if self._spool is None:
             return spare
-        return Spool(self._spool, self._limits.disk, spare, self._ledger.adopt)
+        ledger = self._ledger
+        return Spool(
+            self._spool,
+            self._limits.disk,
+            spare,
+            adopted=ledger.adopt,
+            lost=lambda reports: ledger.settle(dropped=reports),
+        )
 
     def report(
         self,

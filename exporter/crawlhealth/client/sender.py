@@ -69,7 +69,11 @@ class Sender:
         return self._ending.is_set() and (time.monotonic() >= self._deadline or not self._outbox.waiting())
 
     def _send_first(self, endpoint: Endpoint) -> Attempt | None:
-        batch = self._outbox.first(_LOOK_EVERY)
+        try:
+            batch = self._outbox.first(_LOOK_EVERY)
+        except OSError as error:
+            self._ledger.complain(f"the spool cannot be read now: {error}")
+            return Attempt(next=Next.AGAIN)
         if batch is None:
             return None
         if self._ending.is_set():

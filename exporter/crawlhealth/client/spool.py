@@ -42,13 +42,23 @@ class _Stored:
 class Spool:
     """Batches as files below `folder`, at most `max_bytes` of them. While the disk refuses them they stay in memory.
 
-    `adopted` is told how many reports were taken over. Raises OSError if the folder cannot be made or locked.
+    `adopted` is told how many reports were taken over, `lost` how many somebody else has deleted. Raises OSError if
+    the folder cannot be made or locked.
     """
 
     durable = True
 
-    def __init__(self, folder: Path, max_bytes: int, spare: MemoryOutbox, adopted: Callable[[int], None]) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        max_bytes: int,
+        spare: MemoryOutbox,
+        *,
+        adopted: Callable[[int], None],
+        lost: Callable[[int], None],
+    ) -> None:
         self._adopted = adopted
+        self._lost = lost
         self._root = folder
         self._max_bytes = max_bytes
         self._spare = spare
@@ -83,26 +93,36 @@ class Spool:
         return dropped
 
     def first(self, seconds: float) -> Batch | None:
-        """The oldest batch that can be read, waited for up to `seconds`."""
+        """The oldest batch, waited for up to `seconds`. Raises OSError when it cannot be read now; another is next."""
         self._adopt()
         with self._change:
             if not self._stored and not self._woken and not self._spare.waiting():
                 self._change.wait(seconds)
             self._woken = False
-            while self._stored:
-                stored = self._stored[0]
-                try:
-                    batch = Batch(key=stored.key, count=stored.count, data=stored.path.read_bytes())
-                except OSError as error:
-                    log.warning("%s cannot be read, %d reports are lost: %s", stored.path, stored.count, error)
+        while (stored := self._oldest()) is not None:
+            try:
+                batch = Batch(key=stored.key, count=stored.count, data=stored.path.read_bytes())
+            except FileNotFoundError:
+                log.warning("%s is gone, %d reports are lost", stored.path, stored.count)
+                with self._change:
                     self._stored.popleft()
                     self._bytes -= stored.size
-                    continue
+                self._lost(stored.count)
+            except OSError:
+                with self._change:
+                    self._stored.rotate(-1)
+                raise
+            else:
                 self._from_spare = False
                 return batch
         spare = self._spare.first(0)
         self._from_spare = spare is not None
         return spare
+
+    def _oldest(self) -> _Stored | None:
+        """The file that is next; it stays the first until it is settled."""
+        with self._change:
+            return self._stored[0] if self._stored else None
 
     def settle(self, batch: Batch, *instead: Batch) -> bool:
         """A batch that was first is done with, and `instead` takes its place; False if it was not kept any more."""
@@ -194,9 +214,11 @@ class Spool:
         try:
             for path in folder.iterdir():
                 if written := _NAME.fullmatch(path.name):
-                    mine = path.rename(self._own / path.name)
-                    found.append(_Stored(mine, written[3], int(written[2]), mine.stat().st_size))
+                    size = path.stat().st_size
+                    found.append(_Stored(path.rename(self._own / path.name), written[3], int(written[2]), size))
             shutil.rmtree(folder, ignore_errors=True)
+        except OSError as error:  # what is left is taken over another time
+            log.warning("cannot take over all of %s: %s", folder, error)
         finally:
             os.close(lock)
         return found

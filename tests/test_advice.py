@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
-from crawlhealth.advice import NEUTRAL, advise
+from crawlhealth.advice import advise
 from crawlhealth.config import AdviceSettings, Thresholds
-from crawlhealth.verdict import Advice, Band, BandState, Baseline, Override, OverrideKind, Rates, Verdict, Window
+from crawlhealth.verdict import (
+    NEUTRAL,
+    Advice,
+    Band,
+    BandState,
+    Baseline,
+    Override,
+    OverrideKind,
+    Rates,
+    Verdict,
+    Window,
+)
 
 NORMAL = Rates(hard_block=0.01, challenge=0.02, soft_block=0.0)
 SETTINGS, BANDS = AdviceSettings(), Thresholds()

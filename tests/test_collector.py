@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 from prometheus_client import CollectorRegistry, generate_latest
 
 from crawlhealth import metrics
@@ -170,7 +171,7 @@ def test_what_follows_from_a_verdict_as_gauges() -> None:
         advice=Advice(concurrency_ratio=0.3, revisit_multiplier=2.4, cost_multiplier=1.48),
         override=Override(site="books", kind=OverrideKind.LIMIT, at=NOW, until=NOW + 60, concurrency=0.3),
         maintenance=True,
-        window=replace(VERDICT.window, cost=cost),
+        window=structs.replace(VERDICT.window, cost=cost),
     )
     text = exposed(verdicts=(concluded,))
     expected = {

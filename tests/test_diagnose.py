@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from crawlhealth.diagnose import diagnose
 from crawlhealth.model import CanaryRun, CheckFailure, Classification, Evidence, ValueResult

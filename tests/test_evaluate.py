@@ -5,6 +5,9 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec import structs
 
 from crawlhealth.config import ScoreSettings
 from crawlhealth.evaluate import SiteRecord, evaluate
@@ -152,7 +155,7 @@ def test_extraction_is_read_where_enough_pages_were_extracted() -> None:
     ],
 )
 def test_the_parser_score_is_absent_while_unknown(tally: Tally, normal: float | None) -> None:
-    baseline = replace(NORMAL, rates=replace(NORMAL.rates, extraction=normal))
+    baseline = replace(NORMAL, rates=structs.replace(NORMAL.rates, extraction=normal))
     assert judged(slot(NOW - 60, tally), baseline=baseline).parser_score is None
 
 
@@ -173,3 +176,44 @@ def test_windows_and_minimum_are_configuration() -> None:
     verdict = evaluate(seen, NORMAL, None, NOW, settings)
     assert verdict.window is not None
     assert verdict.window.seconds == 8
+
+
+COUNT = st.one_of(st.just(0), st.integers(0, 200))
+LATENCY = st.integers(0, 250)
+SITES = ("books", "quotes", "news")
+SLOTS = st.lists(
+    st.builds(
+        slot,
+        st.integers(0, 36 * 60).map(lambda minutes: NOW - 60 * minutes),
+        st.builds(
+            Tally, ok=COUNT, hard_block=COUNT, challenge=COUNT, error=COUNT, extractions_failed=COUNT, bytes=COUNT,
+            records_valid=COUNT, credits=st.floats(0, 9), latency=st.dictionaries(LATENCY, COUNT, max_size=3),
+        ),
+        site=st.sampled_from(SITES),
+        route=st.sampled_from(["direct", "dc-us"]),
+        source=st.sampled_from(list(Source)),
+    ),
+    max_size=25,
+)  # fmt: skip
+
+
+@given(slots=SLOTS, steps=st.lists(st.sampled_from([15.0, 600.0, 7200.0]), min_size=1, max_size=4))
+def test_judging_many_sites_is_judging_each_to_the_digit(slots: list[Slot], steps: list[float]) -> None:
+    windows = Windows([window.total_seconds() for window in SETTINGS.windows], resolution=60.0)
+    windows.add(slots)
+    names = SITES * 100  # more than are read in one piece
+    together: dict[str, Verdict] = {}
+    alone: dict[str, Verdict] = {}
+    now = NOW
+    for seen, step in enumerate(steps):
+        now += step
+        for site, views in zip(names, windows.read(names, now, enough=SETTINGS.min_requests), strict=True):
+            read = SiteRecord(site=site, windows=views, requests=seen)
+            before = together.get(site)
+            if before is None or before.at < now:
+                together[site] = evaluate(read, NORMAL, before, now, SETTINGS)
+        for site in SITES:
+            (views,) = windows.read([site], now, enough=SETTINGS.min_requests)
+            read = SiteRecord(site=site, windows=views, requests=seen)
+            alone[site] = evaluate(read, NORMAL, alone.get(site), now, SETTINGS)
+        assert together == alone

@@ -7,6 +7,7 @@ from datetime import timedelta
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
 from crawlhealth import score
 from crawlhealth.config import ScoreSettings, Weights
@@ -104,7 +105,7 @@ def test_a_score_is_never_above_100_or_below_0(now: Rates, normal: Rates) -> Non
 
 @given(RATES, RATES, st.sampled_from(["hard_block", "challenge", "soft_block", "latency_p95"]), SHARES)
 def test_more_of_any_one_signal_never_scores_higher(now: Rates, normal: Rates, signal: str, more: float) -> None:
-    worse = replace(now, **{signal: (getattr(now, signal) or 0.0) + more})
+    worse = structs.replace(now, **{signal: (getattr(now, signal) or 0.0) + more})
     if now.latency_p95 is None and signal == "latency_p95":
         return
     assert lower_of_both(worse, normal) <= lower_of_both(now, normal) + 1e-9
@@ -117,7 +118,9 @@ def test_a_signal_at_its_baseline_leaves_the_score_unchanged(
     """Whatever the level of one signal is: as long as it is the normal one, the score is that of the others."""
 
     def plain(at: float) -> float:
-        return score.plain(score.penalties(replace(now, **{signal: at}), replace(normal, **{signal: at}), WEIGHTS))
+        return score.plain(
+            score.penalties(structs.replace(now, **{signal: at}), structs.replace(normal, **{signal: at}), WEIGHTS)
+        )
 
     assert plain(level) == plain(other)
 

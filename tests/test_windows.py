@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from crawlhealth import stats
 from crawlhealth.outcome import Source
 from crawlhealth.tally import Slot, Tally
-from crawlhealth.weighted import Sums, View
+from crawlhealth.weighted import Sums, View, by_route, of_source
 from crawlhealth.windows import Arrays, Windows
 from samples import DAY, HOUR, NOW, slot
 
@@ -142,5 +142,5 @@ def test_routes_and_sources_are_told_apart() -> None:
             slot(NOW, Tally(bytes=9), route="idle"),
         )
     )
-    assert {route: sums.requests for route, sums in seen.routes().items()} == {"direct": 7, "dc-us": 5}
-    assert (seen.of(Source.CANARY).ok, seen.of(Source.TRAFFIC).requests) == (4, 8)
+    assert {route: sums.requests for route, sums in by_route(seen.strata).items()} == {"direct": 7, "dc-us": 5}
+    assert (of_source(seen.strata, Source.CANARY).ok, of_source(seen.strata, Source.TRAFFIC).requests) == (4, 8)

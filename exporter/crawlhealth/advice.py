@@ -5,14 +5,9 @@ Nothing here escalates: advice slows down and stops, and a person may do more or
 
 from __future__ import annotations
 
-from typing import Final
-
 from crawlhealth import cost
 from crawlhealth.config import AdviceSettings, Thresholds
-from crawlhealth.verdict import Advice, Band, Override, OverrideKind, Rates, Verdict
-
-NEUTRAL: Final = Advice()
-"""Crawl as usual."""
+from crawlhealth.verdict import NEUTRAL, Advice, Band, Override, OverrideKind, Rates, Verdict
 
 
 def advise(verdict: Verdict, override: Override | None, settings: AdviceSettings, bands: Thresholds) -> Advice:

@@ -28,6 +28,7 @@ class Baselines:
         self._known = dict(history.baselines())
         self._late: dict[str, str] = {}
         self._until: float | None = None
+        self._written: tuple[BaselineSettings, str] | None = None
 
     @property
     def behind(self) -> int:
@@ -45,7 +46,7 @@ class Baselines:
         """
         block = settings.block.total_seconds()
         stagger = zlib.crc32(site.encode()) % block  # else every site would learn in the same second
-        key = f"{(now - stagger) // block:.0f} {generation} {settings}"
+        key = f"{(now - stagger) // block:.0f} {generation} {self._text(settings)}"
         known = self._known.get(site)
         if known is not None and known.key == key:
             return known.baseline
@@ -67,6 +68,12 @@ class Baselines:
             except HistoryError as error:
                 log.error("cannot learn the baseline of %s: %s", site, error)
                 self._late.pop(site, None)
+
+    def _text(self, settings: BaselineSettings) -> str:
+        """The settings in a key; they are the same for thousands of sites, and take long to write."""
+        if self._written is None or self._written[0] is not settings:
+            self._written = settings, str(settings)
+        return self._written[1]
 
     def _learn(self, site: str, key: str, settings: BaselineSettings, now: float) -> Baseline | None:
         end = now - settings.exclude_last.total_seconds()

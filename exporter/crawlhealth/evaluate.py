@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping
+
+import msgspec
 
 from crawlhealth import cost, score, stats
 from crawlhealth.config import ScoreSettings
 from crawlhealth.outcome import Source
 from crawlhealth.verdict import BandState, Baseline, Penalty, Rates, Unknown, Verdict, Window
-from crawlhealth.weighted import Sums, View
+from crawlhealth.weighted import Sums, View, by_route, of_source
 from crawlhealth.windows import EPSILON
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SiteRecord:
+class SiteRecord(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """What is on record of one site at the moment of an evaluation.
 
     `windows` are its exponentially weighted sums, shortest half-life first, in all and by route and source. `requests`
@@ -51,11 +52,12 @@ def evaluate(
             baseline=baseline,
             evidence=record.requests,
         )
-    window = _window(present, next((view for view in record.windows if view.extractions >= enough), None))
+    strata = present.strata
+    window = _window(present, strata, next((view for view in record.windows if view.extractions >= enough), None))
     scored = _scored(window.rates, baseline, previous, now, settings)
     failed = window.rates.extraction
     normal = baseline.rates.extraction if baseline is not None else None
-    routes = [(route, sums, sums.requests) for route, sums in present.routes().items()]
+    routes = [(route, sums, sums.requests) for route, sums in by_route(strata).items()]
     return Verdict(
         site=record.site,
         at=now,
@@ -76,7 +78,7 @@ def evaluate(
     )
 
 
-def _window(present: View, extraction: View | None) -> Window:
+def _window(present: View, strata: Mapping[tuple[str, Source], Sums], extraction: View | None) -> Window:
     """The window that is read, with the extractions of another one when those take longer to come by."""
     total = present.total
     tried = extraction.total if extraction is not None else Sums()
@@ -88,12 +90,11 @@ def _window(present: View, extraction: View | None) -> Window:
         requests=_whole(total.requests),
         extractions=_whole(tried.extractions),
         rates=rates,
-        cost=cost.per_record(present.of(Source.TRAFFIC)),
+        cost=cost.per_record(of_source(strata, Source.TRAFFIC)),
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Scored:
+class _Scored(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """The penalties, and the score before and after rounding; the plain formula alone as `raw`."""
 
     penalties: tuple[Penalty, ...] = ()

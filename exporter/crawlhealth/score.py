@@ -7,8 +7,9 @@ capped at its weight. The refused cap is a step of its own, so that a site that 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import Final
+
+from msgspec.structs import replace
 
 from crawlhealth.config import ScoreSettings, Weights
 from crawlhealth.verdict import Band, BandState, Penalty, Rates, Signal
@@ -56,7 +57,7 @@ def penalties(now: Rates, baseline: Rates, weights: Weights) -> tuple[Penalty, .
 
 def plain(costs: Iterable[Penalty]) -> float:
     """The plain score before rounding, 0 to 100: what the penalties leave of 100."""
-    return max(0.0, 100 - sum(cost.points for cost in costs))
+    return max(0.0, 100 - sum([cost.points for cost in costs]))
 
 
 def refused_cap(now: float, baseline: float) -> float:
@@ -78,7 +79,8 @@ def cap_penalty(plain_score: float, now: Rates, baseline: Rates) -> Penalty:
 
 def reasons(costs: Iterable[Penalty]) -> tuple[Penalty, ...]:
     """The penalties of at least one point, dearest first; equal ones keep their order."""
-    return tuple(sorted((c for c in costs if c.points >= MIN_REASON_POINTS), key=lambda cost: -cost.points))
+    dear = [cost for cost in costs if cost.points >= MIN_REASON_POINTS]
+    return tuple(sorted(dear, key=lambda cost: -cost.points)) if dear else ()
 
 
 def parser_score(failed: float, baseline: float) -> int:
@@ -160,4 +162,6 @@ def _penalty(signal: Signal, weight: float, now: float, baseline: float) -> Pena
 
 
 def _clip(value: float) -> float:
-    return min(1.0, max(0.0, value))
+    if value <= 0.0:
+        return 0.0
+    return value if value < 1.0 else 1.0

@@ -1,6 +1,9 @@
 """What is concluded about a site: rates, windows and baselines, penalties, bands, advice, the verdict. Frozen, slotted.
 
 Times are unix seconds (UTC), durations are seconds, sizes are bytes. Missing data is None, never 0.
+
+What every evaluation makes anew for each of thousands of sites is a msgspec structure: made in a fifth of the time of a
+dataclass, and nothing that the garbage collector has to visit.
 """
 
 from __future__ import annotations
@@ -8,6 +11,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Final
+
+import msgspec
 
 
 class Signal(StrEnum):
@@ -57,8 +63,7 @@ class OverrideKind(StrEnum):
     LIMIT = "limit"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Penalty:
+class Penalty(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """What one signal costs: points off 100, beside the value now and the site's own normal."""
 
     signal: Signal
@@ -67,8 +72,7 @@ class Penalty:
     baseline: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rates:
+class Rates(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """The signals of one site over one stretch of time: shares of its requests, and p95 latency in seconds.
 
     `latency_p95` is over ok responses, None where none was timed; `extraction` is the failed share of the pages that
@@ -94,8 +98,7 @@ class Rates:
         return value
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cost:
+class Cost(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """What one valid record costs a crawler: requests, of them retries, bytes and paid credits."""
 
     requests: float
@@ -104,8 +107,7 @@ class Cost:
     credits: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Window:
+class Window(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """The recent stretch that the score reads. `cost` is None where traffic brought no valid record."""
 
     seconds: float
@@ -151,8 +153,11 @@ class Advice:
     paused: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BandState:
+NEUTRAL: Final = Advice()
+"""Crawl as usual."""
+
+
+class BandState(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A site's band and since when, with the clocks that decide when it changes.
 
     `under_degrading` and `under_resisting` say since when every score has been under that band's threshold,
@@ -198,7 +203,7 @@ class Verdict:
     route_requests: Mapping[str, float] = field(default_factory=dict)
     evidence: int = 0
     diagnosis: Diagnosis = Diagnosis.NONE
-    advice: Advice = Advice()
+    advice: Advice = NEUTRAL
     override: Override | None = None
     maintenance: bool = False
 

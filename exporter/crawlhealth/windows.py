@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from crawlhealth import stats
 from crawlhealth.outcome import Source
 from crawlhealth.tally import Slot
-from crawlhealth.weighted import COLUMNS, OUTCOMES, SQUARED, View
+from crawlhealth.weighted import COLUMNS, OUTCOMES, SQUARED, Strata, View
 
 Stratum = tuple[str, str, Source]
 """site, route, source."""
@@ -139,28 +139,31 @@ class Windows:
         block = arrays.sums[rows] * scale[:, None]
         block[:, :, -SQUARED:] *= scale[:, None]
         totals = np.add.reduceat(block, starts, axis=0)
-        large = totals[:, :, :OUTCOMES].sum(axis=2) >= enough
+        requests = _across(totals, 0, OUTCOMES)
+        large = requests >= enough
         chosen = np.where(large.any(axis=1), large.argmax(axis=1), -1)
         timed = arrays.latency[rows, np.repeat(chosen, lengths)]
-        p95s = zip(chosen.tolist(), _p95(np.add.reduceat(timed, starts, axis=0)).tolist(), strict=True)
-        strata = iter(block.tolist())
-        found = zip(totals.tolist(), p95s, strict=True)
+        p95s = _p95(np.add.reduceat(timed, starts, axis=0))
+        extractions = _across(totals, OUTCOMES, OUTCOMES + 2)
+        found = zip(
+            starts.tolist(),
+            totals,
+            requests.tolist(),
+            extractions.tolist(),
+            chosen.tolist(),
+            p95s.tolist(),
+            strict=True,
+        )
         views = []
         for part in parts:
             if not part:
                 views.append(tuple([View(life) for life in lives]))
                 continue
-            total, (read, p95) = next(found)
-            keys = [arrays.keys[row][1:] for row in part]
-            own = zip(*[next(strata) for _ in part], strict=True)  # by half-life
-            views.append(
-                tuple(
-                    [
-                        View(life, sums, p95 if k == read and p95 > 0 else None, keys, by_stratum)
-                        for k, life, sums, by_stratum in zip(range(len(lives)), lives, total, own, strict=True)
-                    ]
-                )
-            )
+            start, total, weighted, extracted, read, p95 = next(found)
+            holds = Strata([arrays.keys[row][1:] for row in part], total, block[start : start + len(part)])
+            slow = [p95 if k == read and p95 > 0 else None for k in range(len(lives))]
+            site = zip(lives, weighted, extracted, slow, range(len(lives)), strict=True)
+            views.append(tuple([View(life, sums, pages, p95, holds, k) for life, sums, pages, p95, k in site]))
         return views
 
     def _weights(
@@ -225,6 +228,14 @@ class Windows:
             landmark=0.0,
             newest=-np.inf,
         )
+
+
+def _across(totals: NDArray[np.float64], first: int, end: int) -> NDArray[np.float64]:
+    """The sum of some columns, one after another: numpy's own may add in another order for another number of rows."""
+    across = totals[..., first]
+    for column in range(first + 1, end):
+        across = across + totals[..., column]
+    return across
 
 
 def _p95(histograms: NDArray[np.float32]) -> NDArray[np.float64]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from msgspec import structs
 
 from crawlhealth.checks import Check, Selector, ValueSpec
 from crawlhealth.verdict import Band, BandState, Cost, Diagnosis, Override, OverrideKind, Unknown, Verdict
@@ -115,7 +116,7 @@ def test_nobody_is_told_to_slow_down_where_a_person_decided_otherwise() -> None:
 def test_what_a_record_costs_is_shown_where_it_is_known() -> None:
     cost = Cost(requests=1.62, retries=0.31, bytes=91_234.2, credits=0.0)
     assert BAD.window is not None
-    verdict = replace(BAD, window=replace(BAD.window, cost=cost))
+    verdict = replace(BAD, window=structs.replace(BAD.window, cost=cost))
     page = view("shop", replace(sample.exposition(), verdicts=(verdict,)), SitePast())
     assert [(row.name, row.now, row.normal) for row in page.cost] == [
         ("requests", "1.62", "–"), ("retries", "0.31", "–"), ("bytes", "91.2 kB", "–"),

@@ -11,8 +11,7 @@ from urllib.parse import quote
 
 import msgspec
 
-from crawlhealth.advice import NEUTRAL
-from crawlhealth.verdict import Advice, Cost, Override, Penalty, Verdict
+from crawlhealth.verdict import NEUTRAL, Advice, Cost, Override, Penalty, Verdict
 
 _encode: Final = msgspec.json.Encoder().encode
 

@@ -217,6 +217,18 @@ def test_addresses_in_evidence_are_short_printable_and_without_secrets(
         assert len(address) <= 2_000
 
 
+def test_headers_in_evidence_have_short_printable_names_and_values() -> None:
+    prefix = "x-kpsdk-"
+    hostile = {
+        prefix + "c" * 1_000_000: "long",
+        prefix + "\u202e": "odd",
+        prefix + "ct": "v" * 1_000_000,
+        "Server": "a\x07b",
+    }
+    ((refusal,),) = gathered(observed(status=403, headers=hostile)).batch().refusals.values()
+    assert refusal.evidence.headers == (("server", "ab"), (prefix + "ct", "v" * 200))
+
+
 def test_a_token_for_some_sites_counts_nothing_of_others() -> None:
     gathering = gathered(
         observed(outcome="ok"), observed(outcome="ok", site="quotes"), sites=frozenset({"quotes"})

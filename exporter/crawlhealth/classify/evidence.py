@@ -36,6 +36,7 @@ _KEPT: Final = frozenset(
 )
 _KEPT_PREFIX: Final = "x-kpsdk-"
 _URL_HEADERS: Final = frozenset({"location", "refresh"})
+_MAX_NAME: Final = 40
 _MAX_VALUE: Final = 200
 _MAX_TEXT: Final = 240
 _MAX_HEADERS: Final = 24
@@ -75,7 +76,7 @@ def headers_that_matter(headers: Mapping[str, str]) -> tuple[tuple[str, str], ..
     """The headers that tell who answered; never a cookie, and of a URL neither user-info nor query."""
     kept = []
     for name, value in headers.items():
-        if name in _KEPT or name.startswith(_KEPT_PREFIX):
+        if name in _KEPT or (name.startswith(_KEPT_PREFIX) and len(name) <= _MAX_NAME and name.isprintable()):
             kept.append((name, clean(value[:_MAX_VALUE])))
         elif name in _URL_HEADERS:
             kept.append((name, address(value).partition("?")[0][:_MAX_VALUE]))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 
@@ -9,7 +10,9 @@ from crawlhealth.history.committed import CounterKey, RunKey, StoredRun, Timings
 from crawlhealth.history.journal import Learnt
 from crawlhealth.history.pushes import Pushed, PushKey
 from crawlhealth.history.refusals import Refusals, gather
-from crawlhealth.outcome import Source
+from crawlhealth.metrics import REASONS
+from crawlhealth.model import Observation
+from crawlhealth.outcome import Reason, Source
 from crawlhealth.tally import Tally
 from crawlhealth.verdict import Verdict
 
@@ -52,6 +55,17 @@ class Batch:
                 self.waiting,
             ),
         )
+
+    def add(self, observation: Observation, *, width: float) -> None:
+        """Add one observation to the slot of its time, `width` seconds wide, and its reason unless it was served."""
+        start = math.floor(observation.at / width) * width
+        key = (observation.site, observation.route, observation.source, start)
+        seen = (observation.site, observation.source)
+        self.slots.setdefault(key, Tally()).add(observation)
+        self.last[seen] = max(observation.at, self.last.get(seen, observation.at))
+        if observation.reason is not Reason.SERVED:
+            labels = (observation.site, observation.source.value, observation.reason.value)
+            self.increase((REASONS.name, labels), observation.count)
 
     def increase(self, counter: CounterKey, amount: float) -> None:
         """Add to one counter."""

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
-from crawlhealth.model import Refusal
+from crawlhealth.model import CanaryRun, Refusal
 from crawlhealth.outcome import Source
 
 KEPT_OF_A_KIND = 3
@@ -25,6 +25,20 @@ Refusals = dict[Kind, tuple[Refusal, ...]]
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(Refusal).decode
+
+
+def of_run(run: CanaryRun) -> Refusal:
+    """What proves that a canary run was refused."""
+    return Refusal(
+        site=run.site,
+        route=run.route,
+        source=Source.CANARY,
+        at=run.at,
+        outcome=run.classification.outcome,
+        reason=run.classification.reason,
+        evidence=run.classification.evidence,
+        canary=run.canary,
+    )
 
 
 def gather(refusals: Refusals, refusal: Refusal) -> None:

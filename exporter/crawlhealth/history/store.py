@@ -15,26 +15,24 @@ from typing import IO
 from crawlhealth import stats
 from crawlhealth.config import HistorySettings
 from crawlhealth.evaluate import SiteRecord
-from crawlhealth.history import journal, pushes, refusals, rollup, rows
-from crawlhealth.history.batch import HOUR, Batch
+from crawlhealth.history import pushes, refusals, rows
+from crawlhealth.history.batch import Batch
 from crawlhealth.history.committed import Committed, RunKey, StoredRun, Timings
 from crawlhealth.history.contents import Contents, changed_by
-from crawlhealth.history.database import HistoryError, connect, locked, open_database, size_on_disk, transaction
+from crawlhealth.history.database import HistoryError, locked, open_database, size_on_disk, transaction
 from crawlhealth.history.housekeeping import Housekeeping
 from crawlhealth.history.journal import Learnt
+from crawlhealth.history.ondisk import OnDisk
 from crawlhealth.history.present import Present
 from crawlhealth.history.pushes import Pushed, PushKey
-from crawlhealth.metrics import CANARY_RUNS, REASONS, MetricSpec
+from crawlhealth.history.record import Record
+from crawlhealth.metrics import CANARY_RUNS, MetricSpec
 from crawlhealth.model import CanaryRun, Observation, Refusal
-from crawlhealth.outcome import REFUSED, Reason, Source
-from crawlhealth.tally import Slot, Tally
+from crawlhealth.outcome import REFUSED
+from crawlhealth.tally import Slot
 from crawlhealth.verdict import Verdict
 
 log = logging.getLogger(__name__)
-
-RECORD_POINTS = 5
-RECORD_GAP = 15.0
-"""A score that moved by so many points is recorded, but not within so many seconds of the one before."""
 
 
 class History:
@@ -50,26 +48,25 @@ class History:
         *,
         lock: IO[bytes],
         writer: sqlite3.Connection,
-        reader: sqlite3.Connection,
+        disk: OnDisk,
         contents: Contents,
     ) -> None:
         self._path = path
         self._settings = settings
         self._file_lock = lock
         self._writer = writer
-        self._reader = reader
+        self._disk = disk
         self._contents = contents
         self._pending = Batch()
         self._runs = dict(contents.runs)
         self._states = dict(contents.states)
-        self._recorded: dict[str, tuple[float, int | None]] = {}
+        self._record = Record()
         self._failures = 0
         self._failing = False
         self._keeping = Housekeeping(settings)
         self._lock = threading.Lock()  # what is pending, and what of it is published
         self._commit_lock = threading.Lock()  # one commit at a time
         self._layout_lock = threading.Lock()  # while rows move to hours, so that no record sees them twice or never
-        self._reader_lock = threading.Lock()
         self._present = Present(path, resolution=settings.resolution.total_seconds())
         self._wanted = threading.Event()  # somebody waits for a commit
 
@@ -84,41 +81,26 @@ class History:
             lock = undo.enter_context(locked(path))
             writer, contents = open_database(path, now=now, load=rows.load)
             undo.callback(writer.close)
-            try:
-                reader = connect(path)
-            except sqlite3.Error as error:
-                raise HistoryError(f"cannot open the history {path}: {error}") from error
+            disk = OnDisk(path)
             undo.pop_all()
-            return cls(path, settings, lock=lock, writer=writer, reader=reader, contents=contents)
+            return cls(path, settings, lock=lock, writer=writer, disk=disk, contents=contents)
 
     def close(self) -> None:
         """Close the file; what was not committed is lost, and who waits for it is told so."""
-        with self._commit_lock, self._reader_lock:
+        with self._commit_lock:
             with self._lock:
                 lost, self._pending = self._pending.waiting, Batch()
             for waiting in lost:
                 waiting.set_exception(HistoryError(f"the history {self._path} was closed before it was written"))
             self._present.save()
-            self._reader.close()
+            self._disk.close()
             self._writer.close()
             self._file_lock.close()
 
     def add(self, observation: Observation) -> None:
         """Take one observation, into the slot of its time, and count its reason unless it was simply served."""
         with self._lock:
-            self._add(observation)
-
-    def _add(self, observation: Observation) -> None:
-        width = self._settings.resolution.total_seconds()
-        start = math.floor(observation.at / width) * width
-        key = (observation.site, observation.route, observation.source, start)
-        seen = (observation.site, observation.source)
-        pending = self._pending
-        pending.slots.setdefault(key, Tally()).add(observation)
-        pending.last[seen] = max(observation.at, pending.last.get(seen, observation.at))
-        if observation.reason is not Reason.SERVED:
-            labels = (observation.site, observation.source.value, observation.reason.value)
-            pending.increase((REASONS.name, labels), observation.count)
+            self._pending.add(observation, width=self.resolution)
 
     def add_batch(self, batch: Batch) -> Future[None]:
         """Take what a whole push brought: sums by slot, counters, and its key, all in one transaction.
@@ -137,11 +119,7 @@ class History:
 
     def pushed(self, key: PushKey) -> Pushed | None:
         """What is on disk of a push with this key; None when there is none (any more). Raises HistoryError."""
-        try:
-            with self._reader_lock:
-                return pushes.read(self._reader, key)
-        except sqlite3.Error as error:
-            raise HistoryError(f"cannot read the history {self._path}: {error}") from error
+        return self._disk.pushed(key)
 
     def wait(self, seconds: float) -> None:
         """Wait for the time of the next commit: at once when a batch waits for it, else after `seconds`."""
@@ -165,11 +143,11 @@ class History:
         """Take one canary run: as an observation, as the latest of its canary and route, and in its own counter."""
         key = (run.site, run.canary, run.route)
         with self._lock:
-            self._add(run.observation())
+            self._pending.add(run.observation(), width=self.resolution)
             self._runs[key] = self._pending.runs[key] = StoredRun.after(self._runs.get(key), run)
             self._pending.increase((CANARY_RUNS.name, (*key, run.classification.outcome.value)), 1)
             if run.classification.outcome in REFUSED:
-                refusals.gather(self._pending.refusals, _refusal(run))
+                refusals.gather(self._pending.refusals, refusals.of_run(run))
 
     def add_refusal(self, refusal: Refusal) -> None:
         """Keep what proves a refusal, for people: the latest few of its kind. It counts nothing."""
@@ -197,10 +175,7 @@ class History:
         with self._lock:
             before = self._states.get(verdict.site)
             self._states[verdict.site] = self._pending.states[verdict.site] = verdict
-            mark = self._recorded.setdefault(verdict.site, (verdict.at, verdict.score))
-            began = before is None or before.band is not verdict.band or before.at // HOUR != verdict.at // HOUR
-            if began or _moved(mark, verdict):
-                self._recorded[verdict.site] = (verdict.at, verdict.score)
+            if self._record.wants(verdict, before):
                 self._pending.verdicts[verdict.site, verdict.at] = verdict
 
     def commit(self, now: float) -> bool:
@@ -261,10 +236,8 @@ class History:
 
     def refresh(self) -> bool:
         """Notice rows that another process has imported; True when there were some."""
-        with self._reader_lock:
-            current = rows.generation(self._reader)
-            known = self._contents.generation
-            imported = journal.imported(self._reader, known) if current != known else {}
+        known = self._contents.generation
+        current, imported = self._disk.imported(known)
         if current == known:
             return False
         with self._lock:
@@ -311,12 +284,8 @@ class History:
 
         Raises HistoryError.
         """
-        try:
-            with self._layout_lock, self._reader_lock:
-                hours = [hour for hour in rollup.read_hours(self._reader, site, since) if hour.start < until]
-                return (*hours, *rows.read_slots(self._reader, site, since, until))
-        except (sqlite3.Error, ValueError) as error:
-            raise HistoryError(f"cannot read the hours of {site} from {self._path}: {error}") from error
+        with self._layout_lock:
+            return self._disk.hours(site, since, until)
 
     def baselines(self) -> Mapping[str, Learnt]:
         """The baselines that were kept."""
@@ -330,19 +299,11 @@ class History:
 
     def verdicts(self, site: str, since: float) -> tuple[Verdict, ...]:
         """The recorded verdicts on a site from `since` on, oldest first: every change of band, and one an hour."""
-        try:
-            with self._reader_lock:
-                return tuple(rows.read_verdicts(self._reader, site, since))
-        except sqlite3.Error as error:
-            raise HistoryError(f"cannot read the verdicts on {site} from {self._path}: {error}") from error
+        return self._disk.verdicts(site, since)
 
     def refusals(self, site: str, limit: int) -> tuple[Refusal, ...]:
         """The latest refusals of a site with their evidence, newest first, a few of each kind."""
-        try:
-            with self._reader_lock:
-                return tuple(refusals.read(self._reader, site, limit))
-        except sqlite3.Error as error:
-            raise HistoryError(f"cannot read the refusals of {site} from {self._path}: {error}") from error
+        return self._disk.refusals(site, limit)
 
     def committed(self) -> Committed:
         """Everything on disk that /metrics shows, at one moment."""
@@ -373,23 +334,3 @@ class History:
         """The sizes of the last pages served, by site, canary and route."""
         with self._lock:
             return {key: stored.sizes for key, stored in self._contents.runs.items()}
-
-
-def _moved(recorded: tuple[float, int | None], verdict: Verdict) -> bool:
-    """Whether a score is worth a point of its own beside the last recorded (time, score)."""
-    at, score = recorded
-    far = score is not None and verdict.score is not None and abs(verdict.score - score) >= RECORD_POINTS
-    return far and verdict.at - at >= RECORD_GAP
-
-
-def _refusal(run: CanaryRun) -> Refusal:
-    return Refusal(
-        site=run.site,
-        route=run.route,
-        source=Source.CANARY,
-        at=run.at,
-        outcome=run.classification.outcome,
-        reason=run.classification.reason,
-        evidence=run.classification.evidence,
-        canary=run.canary,
-    )

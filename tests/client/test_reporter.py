@@ -93,6 +93,30 @@ def test_a_body_of_the_wrong_kind_raises_nothing() -> None:
         reporter.report("books", "ok")
         assert reporter.flush(10)
         assert len(server.items) == 1
+        counts = reporter.counts()
+        assert (counts.reported, counts.delivered, counts.rejected) == (2, 1, 1)
+
+
+def refuse(_: threading.Thread) -> None:
+    """What a thread's start does where there is no room for one more."""
+    raise RuntimeError("can't start new thread")
+
+
+def test_without_room_for_threads_the_next_report_begins_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    with PushServer() as server, Reporter(server.url) as reporter:
+        with monkeypatch.context() as patch:
+            patch.setattr(threading.Thread, "start", refuse)
+            reporter.report("books", "ok")
+        reporter.report("books", "ok")
+        assert reporter.flush(10)
+        assert len(server.items) == 2
+
+
+def test_a_reporter_that_never_had_a_thread_counts_what_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    reporter = Reporter(NOWHERE)
+    reporter.report("books", "ok")
+    assert reporter.close().dropped == 1
 
 
 def test_a_large_page_is_cut_and_its_size_is_told() -> None:

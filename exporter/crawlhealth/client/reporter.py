@@ -138,17 +138,18 @@ class Reporter:
             )  # fmt: skip
             if body is not None:
                 _carry(report, body)
-            with self._lock:
-                self._ledger.reported += 1
-                self._queue.append(report)
-                if body is not None:
-                    self._bodies += report.body_size
-                if len(self._queue) >= self._wake_at or self._bodies > self._full_bodies or not self._running:
-                    self._crowded()
-            if not self._begun:
-                self._begin()
-        except Exception:
-            log.exception("a report was not taken")
+        except Exception as error:  # noqa: BLE001 - whatever was given for a page, the crawl goes on
+            self._reject(error)
+            return
+        with self._lock:
+            self._ledger.reported += 1
+            self._queue.append(report)
+            if body is not None:
+                self._bodies += report.body_size
+            if len(self._queue) >= self._wake_at or self._bodies > self._full_bodies or not self._running:
+                self._crowded()
+        if not self._begun:
+            self._begin()
 
     def flush(self, seconds: float = 10.0) -> bool:
         """Send all that was reported so far; False if that took longer than `seconds`."""
@@ -177,13 +178,24 @@ class Reporter:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    def _reject(self, error: Exception) -> None:
+        """Count a report that cannot even be written down."""
+        self._ledger.adopt(1)
+        self._ledger.settle(rejected=1)
+        self._ledger.complain(f"a report cannot be written down: {type(error).__name__}")
+
     def _begin(self) -> None:
         with self._beginning:
-            if not self._begun and self._running:
-                self._begun = True
-                self._packer.start()
+            if self._begun or not self._running:
+                return
+            try:
+                if self._packer.ident is None:
+                    self._packer.start()
                 self._sender.begin()
-                atexit.register(self._at_exit)
+            except RuntimeError:  # no more threads, or the interpreter is ending: the next report tries again
+                return
+            self._begun = True
+            atexit.register(self._at_exit)
 
     def _at_exit(self) -> None:
         self.close()

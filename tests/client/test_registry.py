@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import math
+from typing import Any
+
+import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 
 from crawlhealth.client import RegistryReporter
@@ -47,6 +51,36 @@ def test_wrong_reports_raise_nothing_and_are_counted_apart() -> None:
     reporter.report("books", "ok", reason="because")
     reporter.report("books", "ok", seconds="long")  # type: ignore[arg-type]
     assert reporter.refused == 3
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        pytest.param({"site": None}, id="no site"),
+        pytest.param({"site": b"books"}, id="bytes for a site"),
+        pytest.param({"site": "\ud800"}, id="a site that is no text"),
+        pytest.param({"route": None}, id="no route"),
+        pytest.param({"count": 0}, id="of nothing"),
+        pytest.param({"count": 1.5}, id="of one and a half"),
+        pytest.param({"count": "3"}, id="a count in words"),
+        pytest.param({"bytes": -5}, id="fewer bytes than none"),
+        pytest.param({"bytes": 10**400}, id="more bytes than a scrape can say"),
+        pytest.param({"retries": -1}, id="fewer retries than none"),
+        pytest.param({"records_valid": -1}, id="fewer records than none"),
+        pytest.param({"records_invalid": "x"}, id="records in words"),
+        pytest.param({"credits": math.nan}, id="credits that are no number"),
+        pytest.param({"credits": math.inf}, id="credits without end"),
+        pytest.param({"seconds": math.nan}, id="seconds that are no number"),
+        pytest.param({"seconds": -1}, id="before it was asked"),
+    ],
+)
+def test_a_wrong_report_breaks_no_scrape_and_leaves_no_trace(wrong: dict[str, Any]) -> None:
+    reporter = RegistryReporter(CollectorRegistry())
+    reporter.report("books", "ok", seconds=0.1, bytes=7)
+    before = lines(reporter.registry)
+    reporter.report(**{"site": "books", "outcome": "ok", **wrong})
+    assert lines(reporter.registry) == before
+    assert reporter.refused == 1
 
 
 def test_labels_stay_bounded() -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Iterable, Sequence
+from operator import index
+from typing import Final
 
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import REGISTRY, Collector, CollectorRegistry
@@ -17,6 +19,8 @@ from crawlhealth.tally import Tally
 log = logging.getLogger(__name__)
 
 TRAFFIC = Source.TRAFFIC.value
+_MOST: Final = 10**12
+_MOST_SECONDS: Final = 86_400.0
 
 
 class RegistryReporter(Collector):
@@ -54,6 +58,7 @@ class RegistryReporter(Collector):
     ) -> None:
         """Count one request, or `count` equal ones. Raises nothing."""
         try:
+            _check((count - 1, bytes, retries, records_valid or 0, records_invalid), credits, seconds)
             observation = Observation(
                 site=site,
                 route=route,
@@ -73,7 +78,8 @@ class RegistryReporter(Collector):
             with self._lock:
                 self._add(observation, told=reason is not None)
         except Exception:
-            self.refused += 1
+            with self._lock:
+                self.refused += 1
             log.debug("a report was not taken", exc_info=True)
 
     def _add(self, observation: Observation, *, told: bool) -> None:
@@ -83,6 +89,7 @@ class RegistryReporter(Collector):
             if len(self._tallies) >= self._max_strata:
                 self.refused += observation.count
                 return
+            "".join(stratum).encode()  # what is no text would break every scrape
             tally = self._tallies.setdefault(stratum, Tally())
         tally.add(observation)
         if told and observation.reason is not Reason.SERVED:
@@ -104,6 +111,15 @@ class RegistryReporter(Collector):
         for (site, reason), number in reasons:
             counted.add_metric([site, TRAFFIC, reason], number)
         yield counted
+
+
+def _check(whole: Iterable[int], credits: float, seconds: float | None) -> None:
+    """Raises ValueError, TypeError for numbers that no counter may take: what is counted stays for good."""
+    for number in whole:
+        if not 0 <= index(number) <= _MOST:
+            raise ValueError(f"out of range: {number}")
+    if not 0 <= credits <= _MOST or not 0 <= (seconds or 0) <= _MOST_SECONDS:
+        raise ValueError(f"out of range: {credits}, {seconds}")
 
 
 def _extracted(valid: int | None, invalid: int, missing: Sequence[str] | None) -> bool | None:

@@ -81,7 +81,10 @@ def evaluate(
 def _window(present: View, strata: Mapping[tuple[str, Source], Sums], extraction: View | None) -> Window:
     """The window that is read, with the extractions of another one when those take longer to come by."""
     total = present.total
-    tried = extraction.total if extraction is not None else Sums()
+    tried = Sums()
+    if extraction is not None:
+        tried = total if extraction is present else extraction.total
+    only_traffic = all(source is Source.TRAFFIC for _, source in strata)
     failed = tried.extractions_failed / tried.extractions if tried.extractions > 0 else None
     rates = total.rates(present.latency_p95, extraction=failed)
     assert rates is not None, "a window holds at least one request"
@@ -90,7 +93,7 @@ def _window(present: View, strata: Mapping[tuple[str, Source], Sums], extraction
         requests=_whole(total.requests),
         extractions=_whole(tried.extractions),
         rates=rates,
-        cost=cost.per_record(of_source(strata, Source.TRAFFIC)),
+        cost=cost.per_record(total if only_traffic else of_source(strata, Source.TRAFFIC)),
     )
 
 

@@ -22,6 +22,7 @@ CONSENT = page("Before you continue", '<form action="/save"><button>Accept all</
         pytest.param(304, Outcome.OK, Reason.HTTP_3XX, id="a redirect that was not followed is no refusal"),
         pytest.param(400, Outcome.OK, Reason.HTTP_400, id="400 is no refusal"),
         pytest.param(404, Outcome.OK, Reason.HTTP_404, id="404 is no refusal"),
+        pytest.param(407, Outcome.ERROR, Reason.PROXY, id="407 is a proxy on the way"),
         pytest.param(410, Outcome.OK, Reason.HTTP_410, id="410 is no refusal"),
         pytest.param(405, Outcome.OK, Reason.HTTP_4XX, id="another 4xx is no refusal"),
         pytest.param(401, Outcome.HARD_BLOCK, Reason.HTTP_401, id="401 is a hard block"),

@@ -109,6 +109,8 @@ def _by_status(question: Question, found: Sequence[Found]) -> Answer | None:
         return _said(status, Outcome.HARD_BLOCK, reason, _first(found, Act.DENIAL))
     if not 200 <= status < 600:
         return _said(status, Outcome.ERROR, Reason.INVALID_RESPONSE)
+    if status == 407:  # no site says so, only a proxy on the way
+        return _said(status, Outcome.ERROR, Reason.PROXY)
     if status >= 500:
         return _said(status, Outcome.ERROR, _SAID.get(status, Reason.HTTP_5XX))
     if 300 <= status < 400:

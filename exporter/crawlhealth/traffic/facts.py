@@ -62,11 +62,14 @@ def classified(
     """What came of the request of an item without an outcome. Raises ValueError where it has no facts.
 
     `page` is its body, `usual_bytes` the usual size of such pages, None while unknown; `blocks` are the user's own
-    markers.
+    markers. A refusal that did not come whole is a refusal all the same; another answer that failed is that failure.
     """
+    failed = None
+    if item.reason in FAILURES:
+        failed = failure(item.reason, status=item.status, final_url=item.final_url or item.url or "")
     if item.status is None:
-        if item.reason in FAILURES:
-            return failure(item.reason, final_url=item.final_url or item.url or "")
+        if failed is not None:
+            return failed
         raise ValueError("needs an outcome, or a status to classify, or the reason of a request that failed")
     url = item.url or item.final_url or ""
     response = Response(
@@ -77,7 +80,7 @@ def classified(
         body=page,
     )
     try:
-        return classify(
+        judged = classify(
             response,
             hosts=site.hosts,
             refusal_status=site.refusal_status,
@@ -89,6 +92,7 @@ def classified(
     except Exception:
         log.exception("cannot classify a page that was pushed")
         raise ValueError("cannot be classified: the exporter's log says why") from None
+    return judged if failed is None or judged.outcome in REFUSED else failed
 
 
 def _headers(given: Mapping[str, str]) -> dict[str, str]:

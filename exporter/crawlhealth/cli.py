@@ -19,6 +19,7 @@ from crawlhealth import demo as showing
 from crawlhealth import probe as probing
 from crawlhealth.app import Service
 from crawlhealth.history import HistoryError
+from crawlhealth.memory import return_large_blocks
 from crawlhealth.options import CONFIG, load
 from crawlhealth.traffic import importing
 
@@ -45,6 +46,7 @@ def serve(path: Path, web_path: Path | None) -> None:
     SIGHUP or POST /-/reload reads the configuration again, the web configuration and its certificates too; a broken
     one leaves the old one running.
     """
+    return_large_blocks()
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     try:

@@ -5,13 +5,15 @@ from __future__ import annotations
 import gzip
 import time
 import zlib
+from contextlib import ExitStack
 from datetime import timedelta
 
 import brotli
 import pytest
 import zstandard
 
-from crawlhealth.canary.fetch import Fetched, Fetcher, FetchFailed, retry_after
+from crawlhealth.canary.attempt import LARGE_BYTES
+from crawlhealth.canary.fetch import LARGE_BODIES, Fetched, Fetcher, FetchFailed, retry_after
 from crawlhealth.config import Canary, Fetching, Route, Secret
 from crawlhealth.model import Phase, Response
 from crawlhealth.outcome import Reason
@@ -225,6 +227,21 @@ def test_a_route_may_have_less_time_than_the_others() -> None:
     assert isinstance(failed, FetchFailed)
     assert failed.reason is Reason.TIMEOUT
     assert "0.3 s" in failed.detail
+
+
+def test_only_so_many_large_pages_are_held_at_once() -> None:
+    """A further one waits until a place is free, within its own timeout; small ones never wait."""
+    fetcher = Fetcher(Fetching(max_body_bytes=5_000_000))
+    large, small = with_length(b"x" * (LARGE_BYTES + 1)), with_length(PAGE)
+    with RawServer(answering(large)) as server, RawServer(answering(small)) as other, ExitStack() as held:
+        for _ in range(LARGE_BODIES):
+            held.enter_context(fetcher.fetching(canary(server.url()), DIRECT, now=NOW))
+        waited = fetcher.fetch(canary(server.url(), 0.3), DIRECT, now=NOW)
+        assert isinstance(waited, FetchFailed)
+        assert waited.reason is Reason.TIMEOUT
+        assert isinstance(fetcher.fetch(canary(other.url()), DIRECT, now=NOW), Fetched)
+        held.close()
+        assert isinstance(fetcher.fetch(canary(server.url()), DIRECT, now=NOW), Fetched)
 
 
 def test_a_refused_connection_has_no_later_phases() -> None:

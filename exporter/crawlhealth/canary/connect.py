@@ -7,7 +7,7 @@ import socket
 import ssl
 import threading
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Final, cast
@@ -17,6 +17,7 @@ from cryptography import x509
 from urllib3.util.ssltransport import SSLTransport
 
 from crawlhealth.canary.addresses import Endpoint, Resolver, is_public, literal, permitted, refusal
+from crawlhealth.canary.attempt import Attempt
 from crawlhealth.canary.failure import Failure
 from crawlhealth.canary.proxies import Proxy, blamed_on_proxy, http_connect, socks5_connect
 from crawlhealth.canary.wire import Line, Socket, Watch
@@ -24,27 +25,6 @@ from crawlhealth.model import Phase
 from crawlhealth.outcome import Reason
 
 _HANDSHAKE_BYTES: Final = 1 << 20
-
-
-@dataclass(slots=True, kw_only=True)
-class Attempt:
-    """One fetch on its way, over all its redirects: its clock, its line, and what it met. Filled while it goes.
-
-    `forwarded` says that the line ends at a proxy which speaks HTTP with the site itself.
-    """
-
-    watch: Watch
-    line: Line | None = None
-    address: str = ""
-    public: bool = False
-    forwarded: bool = False
-    not_after: dict[str, float] = field(default_factory=dict)
-
-    def hang_up(self) -> None:
-        """Close the line that is open."""
-        if self.line is not None:
-            self.line.hang_up()
-            self.line = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

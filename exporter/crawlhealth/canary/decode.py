@@ -132,10 +132,12 @@ class Body:
     """A body as it comes in; `data` is what is decoded so far, at most `most` bytes.
 
     `header` is the Content-Encoding; a coding that nobody knows is taken as none, like browsers do. `tick` is called
-    between steps and may raise to end the work.
+    between steps and may raise to end the work, `grow` with the size so far whenever there is more.
     """
 
-    def __init__(self, header: str, most: int, tick: Callable[[], object]) -> None:
+    def __init__(
+        self, header: str, most: int, tick: Callable[[], object], grow: Callable[[int], object] = lambda _size: None
+    ) -> None:
         names = [name for name in map(str.strip, header.lower().split(",", _MOST_CODINGS * 4)) if name in _CODINGS]
         if len(names) > _MOST_CODINGS:
             raise Failure(Reason.UNDECODABLE_BODY, f"more than {_MOST_CODINGS} content codings")
@@ -143,6 +145,7 @@ class Body:
         self._passed = [0] * (len(names) + 1)
         self._most = most
         self._tick = tick
+        self._grow = grow
         self._data = bytearray()
 
     @property
@@ -165,6 +168,7 @@ class Body:
     def _through(self, data: bytes, stage: int) -> None:
         self._passed[stage] += len(data)
         if stage == len(self._codings):
+            self._grow(len(self._data) + len(data))
             self._data += data[: max(0, self._most - len(self._data))]
         decoded = stage > 0 or not self._codings
         if decoded and self._passed[stage] > self._most:

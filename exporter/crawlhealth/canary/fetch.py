@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import email.utils
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC
 from typing import Final
@@ -13,7 +14,8 @@ from requests.cookies import RequestsCookieJar
 
 from crawlhealth.canary.addresses import Resolver
 from crawlhealth.canary.answer import Answer
-from crawlhealth.canary.connect import Attempt, Connector, Contexts
+from crawlhealth.canary.attempt import Attempt, Room
+from crawlhealth.canary.connect import Connector, Contexts
 from crawlhealth.canary.failure import Failure
 from crawlhealth.canary.hop import BoundedAdapter, read_body
 from crawlhealth.canary.proxies import parse_proxy
@@ -23,6 +25,8 @@ from crawlhealth.config import Canary, Fetching, Route
 from crawlhealth.model import Phase, Response
 from crawlhealth.outcome import Reason
 
+LARGE_BODIES: Final = 8
+"""How many large bodies are held at once; further ones wait, within their own timeout."""
 LONGEST_RETRY_AFTER: Final = 86_400.0
 """Seconds that a server may send a canary away for."""
 _REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
@@ -80,6 +84,7 @@ class Fetcher:
         self._settings = settings
         self._contexts = Contexts(settings.ca_file)
         self._resolver = resolver or Resolver()
+        self._room = Room(LARGE_BODIES)
         self._sessions: dict[str, tuple[Route, RouteSession]] = {}
         self._requests: dict[tuple[str, str, str], tuple[Canary, Route, requests.PreparedRequest]] = {}
 
@@ -88,7 +93,20 @@ class Fetcher:
 
         `now` (unix seconds) tells what a Retry-After date means.
         """
-        attempt = Attempt(watch=Watch(canary.timeout_on(route.name).total_seconds()))
+        with self.fetching(canary, route, now=now) as fetched:
+            return fetched
+
+    @contextmanager
+    def fetching(self, canary: Canary, route: Route, *, now: float) -> Iterator[Fetched | FetchFailed]:
+        """The same, for as long as the page is in use: only so many large ones are in memory at once."""
+        attempt = Attempt(watch=Watch(canary.timeout_on(route.name).total_seconds()), room=self._room)
+        try:
+            yield self._fetched(canary, route, attempt, now)
+        finally:
+            if attempt.large:
+                self._room.leave()
+
+    def _fetched(self, canary: Canary, route: Route, attempt: Attempt, now: float) -> Fetched | FetchFailed:
         redirects: list[str] = []
         response: Response | None = None
         try:

@@ -12,7 +12,8 @@ from requests.adapters import BaseAdapter
 from requests.structures import CaseInsensitiveDict
 
 from crawlhealth.canary.answer import Answer
-from crawlhealth.canary.connect import Attempt, Connector, Target
+from crawlhealth.canary.attempt import Attempt
+from crawlhealth.canary.connect import Connector, Target
 from crawlhealth.canary.decode import Body
 from crawlhealth.canary.failure import Failure
 from crawlhealth.canary.wire import READ_BYTES
@@ -101,7 +102,7 @@ def read_body(response: requests.Response, attempt: Attempt, most: int) -> tuple
     line.allow(most + most // 4 + 2 * READ_BYTES, Failure(Reason.BODY_TOO_LARGE, f"more than {most} bytes"))
     body: Body | None = None
     try:
-        body = Body(response.headers.get("content-encoding", ""), most, attempt.watch.remaining)
+        body = Body(response.headers.get("content-encoding", ""), most, attempt.watch.remaining, attempt.grow)
         for piece in answer.pieces():
             body.feed(piece)
         body.finish()

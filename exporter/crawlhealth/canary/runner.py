@@ -100,7 +100,8 @@ class Runner:
 
     def _run_one(self, canary: Canary, site: Site, route: Route) -> CanaryRun:
         now = self._clock()
-        return self._judged(canary, site, route.name, self._fetcher.fetch(canary, route, now=now), now)
+        with self._fetcher.fetching(canary, route, now=now) as fetched:
+            return self._judged(canary, site, route.name, fetched, now)
 
     def _judged(self, canary: Canary, site: Site, route: str, fetched: Fetched | FetchFailed, now: float) -> CanaryRun:
         key = (site.name, canary.name, route)

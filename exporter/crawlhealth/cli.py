@@ -82,10 +82,12 @@ def check(path: Path, web_path: Path | None) -> None:
     """Read the configuration and name every problem in it, with its place and its remedy."""
     config = load(path)
     _guard(web_path)
-    click.echo(f"{path}: {len(config.sites)} sites, {len(config.canaries)} canaries, {len(config.routes)} routes: good")
+    sites, canaries, routes = len(config.sites), len(config.canaries), len(config.routes)
+    counts = (_count(sites, "site"), _count(canaries, "canary", "canaries"), _count(routes, "route"))
+    click.echo(f"{path}: {', '.join(counts)}: good")
 
 
-@main.command(epilog="Example: crawlhealth probe books/listing --route direct")
+@main.command(epilog="Example: crawlhealth probe books/listing --config canaries/crawlhealth.yml")
 @click.argument("target", metavar="SITE[/CANARY]")
 @CONFIG
 @click.option("--route", help="Only this route; all of the canary's by default.")
@@ -116,8 +118,9 @@ def probe(target: str, path: Path, route: str | None, as_json: bool) -> None:
 def import_(files: tuple[IO[bytes], ...], path: Path) -> None:
     """Bring minute or hour windows from before the first day into the history, so that a score exists at once.
 
-    FILE is JSON lines, one window each ("-" reads standard input). May be repeated, and run while `serve` runs: rows
-    are replaced by site, route, source and start. No counter on /metrics moves. Exits 1 when a line was not taken.
+    FILE is JSON lines, one window on each line ("-" reads standard input). May be repeated, and run while `serve`
+    runs: rows are replaced by site, route, source and start. No counter on /metrics moves. Exits 1 when a line was not
+    taken.
     """
     config = load(path)
     failed = False
@@ -134,7 +137,7 @@ def import_(files: tuple[IO[bytes], ...], path: Path) -> None:
     sys.exit(1 if failed else 0)
 
 
-@main.command(epilog="Example: crawlhealth demo --once")
+@main.command(epilog="Examples: crawlhealth demo --once; crawlhealth demo --site-only --port 8080")
 @click.option("--once", is_flag=True, help="Play the story once and exit 0 only if it went as it should.")
 @click.option("--site-only", is_flag=True, help="Serve only the practice site, to try canaries or a crawler on.")
 @click.option("--port", type=click.IntRange(0, 65535), default=0, help="Port of the practice site with --site-only.")
@@ -153,14 +156,21 @@ def demo(once: bool, site_only: bool, port: int) -> None:
 @click.option("--out", type=click.Path(path_type=Path), default=Path(), show_default=True, help="Folder.")
 @click.option("--check", "only_check", is_flag=True, help="Write nothing; exit 1 when a file differs.")
 @click.option("--job", default="crawlhealth", show_default=True, help="The scrape job's name in Prometheus.")
+@click.option(
+    "--runbooks",
+    metavar="URL",
+    default=rendering.DEFAULT_RUNBOOKS,
+    show_default=True,
+    help="Where you serve alerting/runbooks; alerts link to it.",
+)
 @click.option("--time-scale", type=click.FloatRange(min=1.0), default=1.0, help="Divide every duration by this.")
-def bundle(out: Path, only_check: bool, job: str, time_scale: float) -> None:
+def bundle(out: Path, only_check: bool, job: str, runbooks: str, time_scale: float) -> None:
     """Render the alert rules and the Alertmanager configuration."""
     if not only_check:
-        for name in rendering.write(out, job=job, time_scale=time_scale):
+        for name in rendering.write(out, job=job, runbook_base=runbooks.rstrip("/"), time_scale=time_scale):
             click.echo(out / name)
         return
-    differences = rendering.check(out, job=job, time_scale=time_scale)
+    differences = rendering.check(out, job=job, runbook_base=runbooks.rstrip("/"), time_scale=time_scale)
     for difference in differences:
         click.echo(difference, err=True)
     sys.exit(1 if differences else 0)
@@ -170,6 +180,10 @@ main.add_command(exporting.export)
 main.add_command(deciding.pause)
 main.add_command(deciding.resume)
 main.add_command(deciding.limit)
+
+
+def _count(number: int, one: str, more: str = "") -> str:
+    return f"{number} {one if number == 1 else more or one + 's'}"
 
 
 def _guard(path: Path | None) -> web.Guard:

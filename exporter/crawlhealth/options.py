@@ -27,4 +27,6 @@ def load(path: Path) -> Config:
         return configfile.load(path, environ=os.environ)
     except configfile.ConfigError as error:
         click.echo(error.render(), err=True)
+        if not path.exists():
+            click.echo("name your configuration with --config", err=True)
         sys.exit(1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -173,6 +173,9 @@ def _likeness(structure: str, reference: Structure | None) -> str:
 
 
 def _written(check: Check) -> str:
+    if isinstance(check.argument, Mapping):
+        bounds = (f"{str(name).replace('_', ' ')} {bound}" for name, bound in check.argument.items())
+        return f"{check.name}: {', '.join(bounds)}"
     return f"{check.name}: {check.argument!r}"
 
 

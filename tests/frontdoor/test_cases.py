@@ -454,3 +454,16 @@ def test_help_is_there_for_every_command() -> None:
     for command in ("serve", "check", "probe", "import", "demo", "bundle"):
         assert command in listed
         assert "Example" in _run(command, "--help").stdout
+
+
+def test_a_missing_configuration_is_told_with_the_option_that_names_one(tmp_path: Path) -> None:
+    missing = _run("check", "--config", str(tmp_path / "none.yml"))
+    assert missing.returncode == 1
+    assert "none.yml:1:1: there is no such file\nname your configuration with --config\n" in missing.stderr
+
+
+def test_alerts_link_to_where_the_runbooks_are_served(tmp_path: Path) -> None:
+    assert _run("bundle", "--out", str(tmp_path), "--runbooks", "https://wiki.example/crawl/").returncode == 0
+    rules = (tmp_path / "alerting/rules/crawlhealth.yml").read_text()
+    assert "runbook_url: https://wiki.example/crawl/CrawlExporterDown.md" in rules
+    assert "crawlhealth.invalid" not in rules

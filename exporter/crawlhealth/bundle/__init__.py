@@ -1,5 +1,5 @@
 """Everything that runs beside the exporter, rendered from data: alert rules and the Alertmanager configuration."""
 
-from crawlhealth.bundle.render import check, render, write
+from crawlhealth.bundle.render import DEFAULT_RUNBOOKS, check, render, write
 
-__all__ = ["check", "render", "write"]
+__all__ = ["DEFAULT_RUNBOOKS", "check", "render", "write"]

@@ -234,3 +234,12 @@ def test_an_argument_is_refused_or_works_on_any_text(check: str, argument: objec
 def test_agreement_never_makes_a_wrong_value_right(seen: dict[str, str]) -> None:
     results = on(**seen)
     assert all(results[route].ok or not result.ok for route, result in agree(results).items())
+
+
+def test_an_element_that_is_only_counted_has_no_number() -> None:
+    card = "Oak stool £48.50 10 in stock"
+    assert judged([card], {"count": {"equals": 1}}, element=True).number is None
+    assert judged([card], {"unchanged": True, "present": True}, element=True).number is None
+    assert judged(["£48.50"], {"count": {"equals": 1}}).number == 48.5
+    assert judged(["£48.50"], {"number": {"equals": 48.5}, "count": {"equals": 1}}, element=True).number == 48.5
+    assert judged(["£48.50"], {"present": True}, element=True, same_on=("direct", "us")).number == 48.5

@@ -109,11 +109,17 @@ def judge(spec: ValueSpec, seen: Seen) -> ValueResult:
         missing=missing,
         required=spec.required,
         seen=None if seen.text is None else shorten(seen.text),
-        number=seen.number,
+        number=None if _only_there(spec, seen) else seen.number,
         count=seen.count,
         failures=tuple(failures),
         structure=seen.structure,
     )
+
+
+def _only_there(spec: ValueSpec, seen: Seen) -> bool:
+    """Whether whole elements are asked for and nothing that they say: digits in all their text are no number then."""
+    asked = {check.name for check in spec.checks}
+    return seen.element and bool(asked) and asked <= _OF_ELEMENTS and not spec.same_on
 
 
 def agree(results: Mapping[str, ValueResult]) -> Mapping[str, ValueResult]:
@@ -326,3 +332,5 @@ CHECKS: Final[Mapping[str, CheckKind]] = MappingProxyType(
 """Every check that may be written on a value."""
 _SETTLES_BLANK: Final = frozenset({"equals", "one_of", "matches", "number", "absent"})
 """Checks that say themselves what a blank text means."""
+_OF_ELEMENTS: Final = frozenset({"count", "present", "absent", "unchanged"})
+"""Checks that ask for elements, whatever they say."""

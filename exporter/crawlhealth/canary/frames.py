@@ -73,4 +73,4 @@ def read_answer(source: Source) -> tuple[tuple[ValueResult, ...], bool] | None:
 def _as_dict(value: object) -> Any:  # noqa: ANN401 - a hook of msgspec
     if isinstance(value, Mapping):
         return dict(value)
-    raise NotImplementedError
+    raise TypeError(f"no part of an expected value: {type(value).__name__}")

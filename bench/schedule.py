@@ -1,6 +1,6 @@
 """The schedule under load: 5,000 canaries every 60 s on 250 sites, healthy, and with a tenth of the sites hanging.
 
-`python bench/schedule.py [SECONDS [SECONDS_HANGING]]` (default 300 and 150) prints what the issue asks for and exits 1
+`python bench/schedule.py [SECONDS [SECONDS_HANGING]]` (default 300 and 150) prints the figures and exits 1
 when a bound is broken: p99 of the start lag (politeness waits aside), starts per second against their mean, memory of
 all processes, and how much the hanging sites change the p99 of the others. The practice site is a process of its own.
 """

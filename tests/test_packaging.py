@@ -22,11 +22,9 @@ INSTALLED = Path(crawlhealth.__file__).parent
 
 
 def files(folder: Path) -> set[str]:
-    return {
-        str(path.relative_to(folder))
-        for path in folder.rglob("*")
-        if path.is_file() and "__pycache__" not in path.parts and not path.name.startswith(".")
-    }
+    """The files below a folder, without caches: hidden ones and compiled ones."""
+    names = (path.relative_to(folder) for path in folder.rglob("*") if path.is_file())
+    return {str(name) for name in names if not any(part.startswith((".", "__pycache__")) for part in name.parts)}
 
 
 def test_every_file_of_the_package_is_installed_and_no_other() -> None:

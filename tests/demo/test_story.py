@@ -181,7 +181,7 @@ def test_a_process_that_ends_says_why(tmp_path: Path) -> None:
 
 
 def test_a_process_is_ended_by_its_id_even_when_it_is_deaf(tmp_path: Path) -> None:
-    deaf = "import signal, time; signal.signal(15, signal.SIG_IGN); print('deaf', flush=True); time.sleep(60)"
+    deaf = "import signal; signal.signal(15, signal.SIG_IGN); print('deaf', flush=True); signal.pause()"
     with Patience() as patience, Process("deaf", [sys.executable, "-c", deaf], tmp_path, mercy=0.3) as process:
         patience.until(lambda: "deaf" in process.log(), 10, "it starts")
         assert process.status() is None
@@ -203,7 +203,7 @@ def test_waiting_in_vain_says_for_what() -> None:
 
 
 def test_a_process_that_does_not_listen_does_not_answer(tmp_path: Path) -> None:
-    with Process("idle", [sys.executable, "-c", "import time; time.sleep(60)"], tmp_path) as idle:
+    with Process("idle", [sys.executable, "-c", "import signal; signal.pause()"], tmp_path) as idle:
         assert not idle.answers(f"http://127.0.0.1:{free_port()}/")
     with pytest.raises(requests.ConnectionError):
         get(f"http://127.0.0.1:{free_port()}/")

@@ -42,6 +42,8 @@ class Unknown(StrEnum):
 
     NOT_ENOUGH_REQUESTS = "not_enough_requests"
     NO_BASELINE = "no_baseline"
+    MOSTLY_ERRORS = "mostly_errors"
+    BASELINE_REFUSED = "baseline_refused"
 
 
 class Diagnosis(StrEnum):
@@ -53,6 +55,13 @@ class Diagnosis(StrEnum):
     PARSER = "parser"
     DECOY = "decoy"
     SELF = "self"
+
+
+class IncidentLabel(StrEnum):
+    """What a person said of an incident afterwards."""
+
+    TRUE = "true"
+    FALSE_ALARM = "false-alarm"
 
 
 class OverrideKind(StrEnum):
@@ -98,6 +107,16 @@ class Rates(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         return value
 
 
+class Spread(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """Dispersion of a site's own hours beyond chance, by signal: standard deviations (latency: of the logarithm)."""
+
+    hard_block: float = 0.0
+    challenge: float = 0.0
+    soft_block: float = 0.0
+    refused: float = 0.0
+    latency: float = 0.0
+
+
 class Cost(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """What one valid record costs a crawler: requests, of them retries, bytes and paid credits."""
 
@@ -117,14 +136,32 @@ class Window(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     cost: Cost | None = None
 
 
+class StratumNormal(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """The normal of one way to a site: a route and a source ("canary" or "traffic")."""
+
+    route: str
+    source: str
+    rates: Rates
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Baseline:
-    """A site's own normal, learnt from `hours` hours; `newest` is the end of the latest hour in it."""
+    """A site's own normal, learnt from `hours` hours; `newest` is the end of the latest hour in it.
+
+    `rates` are over all routes together, `strata` those of the ways that have enough of their own. `spread` is by how
+    much the hourly rates vary beyond chance: standard deviations of shares; of latency, that of its logarithm.
+    `accepted_at` is when a person accepted what is the normal since then. One that is `refused` serves less than half
+    and waits for a person.
+    """
 
     hours: int
     newest: float
     rates: Rates
     cost: Cost | None = None
+    strata: tuple[StratumNormal, ...] = ()
+    spread: Spread | None = None
+    accepted_at: float | None = None
+    refused: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,6 +173,17 @@ class Override:
     at: float
     until: float
     concurrency: float
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Accepted:
+    """What a person accepted at `at`: what a site has done from `since` on is its normal. `by` says who."""
+
+    site: str
+    at: float
+    since: float
+    by: str = ""
     note: str = ""
 
 
@@ -162,7 +210,8 @@ class BandState(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     `under_degrading` and `under_resisting` say since when every score has been under that band's threshold,
     `over_degrading` and `over_resisting` since when every score has been at or over the level that leaves it. Time
-    without evidence is not counted: the four move on with it. `evidence_at` is when evidence last came.
+    without evidence is not counted: the four move on with it. `evidence_at` is when evidence last came. `eased_at` is
+    when served canaries turned a pause into a slow return; None while there is none.
     """
 
     band: Band = Band.UNKNOWN
@@ -173,6 +222,7 @@ class BandState(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     over_degrading: float | None = None
     over_resisting: float | None = None
     evidence_at: float | None = None
+    eased_at: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -181,7 +231,8 @@ class Verdict:
 
     `score` and `score_raw` (the plain formula) are whole numbers, None while unknown. `smoothed` is the score before
     rounding: the next verdict needs it. `penalties` are all signals with their points, `reasons` those that cost at
-    least one point, dearest first. `evidence` is how many requests of the site had ever been counted: a verdict with
+    least one point, dearest first. `lower` are the lower confidence bounds that are scored, `drift` is the early warning
+    by signal in standard deviations. `evidence` is how many requests of the site had ever been counted: a verdict with
     the same number has seen nothing new. `override` is in force now, and `advice` already obeys it. In `maintenance`
     the band stands still.
     """
@@ -197,7 +248,9 @@ class Verdict:
     penalties: tuple[Penalty, ...] = ()
     reasons: tuple[Penalty, ...] = ()
     window: Window | None = None
+    lower: Rates | None = None
     baseline: Baseline | None = None
+    drift: Mapping[Signal, float] = field(default_factory=dict)
     route_refused: Mapping[str, float] = field(default_factory=dict)
     route_error: Mapping[str, float] = field(default_factory=dict)
     route_requests: Mapping[str, float] = field(default_factory=dict)

@@ -231,10 +231,10 @@ class Verdict:
 
     `score` and `score_raw` (the plain formula) are whole numbers, None while unknown. `smoothed` is the score before
     rounding: the next verdict needs it. `penalties` are all signals with their points, `reasons` those that cost at
-    least one point, dearest first. `lower` are the lower confidence bounds that are scored, `drift` is the early warning
-    by signal in standard deviations. `evidence` is how many requests of the site had ever been counted: a verdict with
-    the same number has seen nothing new. `override` is in force now, and `advice` already obeys it. In `maintenance`
-    the band stands still.
+    least one point, dearest first. `lower` are the lower confidence bounds that are scored, `drift` is the early
+    warning by signal in standard deviations. `evidence` is how many requests of the site had ever been counted: a
+    verdict with the same number has seen nothing new. `override` is in force now, and `advice` already obeys it. In
+    `maintenance` the band stands still.
     """
 
     site: str

@@ -230,9 +230,10 @@ def _canaries(shown: Series, exposition: Exposition) -> None:
     for series, value in committed.counter(metrics.CANARY_RUNS).items():
         if series[:3] in known:
             shown.put(metrics.CANARY_RUNS, series, value)
-    for series, value in committed.counter(metrics.TRANSITIONS).items():
-        if series[0] in config.sites:
-            shown.put(metrics.TRANSITIONS, series, value)
+    for spec in (metrics.TRANSITIONS, metrics.INCIDENTS):
+        for series, value in committed.counter(spec).items():
+            if series[0] in config.sites:
+                shown.put(spec, series, value)
     _late(shown, exposition)
     shown.put(metrics.SKIPPED, (), committed.counter(metrics.SKIPPED).get(()))
     lag = committed.timings.get((metrics.SCHEDULE_LAG.name, ()))

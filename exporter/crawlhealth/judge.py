@@ -11,6 +11,7 @@ from crawlhealth.conclude import Surroundings, conclude
 from crawlhealth.config import Config
 from crawlhealth.evaluate import SiteRecord, evaluate
 from crawlhealth.history import Decisions, History
+from crawlhealth.incident import Incidents
 from crawlhealth.outcome import Reason, Source
 from crawlhealth.uplink import NO_ANSWER, Lost, TrafficWatch, canaries_get_out
 from crawlhealth.verdict import Band, Verdict
@@ -43,6 +44,7 @@ class Judge:
         self._traffic = TrafficWatch()
         self.uplink_up = True
         self._baselines = Baselines(history)
+        self._incidents = Incidents(*history.unfinished())
         self.verdicts: Mapping[str, Verdict] = dict(history.states())
 
     def judge(self, config: Config, now: float) -> None:
@@ -68,6 +70,7 @@ class Judge:
             except Exception:
                 log.exception("cannot judge site %s", record.site)
         self.verdicts = verdicts
+        self._history.put_warned(self._incidents.warnings())
         self._history.save_windows(now)
 
     def catch_up(self, config: Config, now: float) -> None:
@@ -114,5 +117,5 @@ class Judge:
             log.info("site %s: %s -> %s (score %s)", site, previous.band, verdict.band, verdict.score)
             if previous.band in _GOOD and verdict.band not in _GOOD:
                 self._degrading(site)
-        self._history.put_verdict(verdict)
+        self._history.put_verdict(verdict, self._incidents.take(previous, verdict))
         return verdict

@@ -88,6 +88,7 @@ BAND = _gauge("band", "1 for the site's present band, 0 for the others.", "site"
 BAND_HELD = _gauge("band_held", "1 while the band is kept without a score.", "site")
 BAND_SINCE = _gauge("band_since_timestamp_seconds", "When the present band began.", "site")
 TRANSITIONS = _counter("band_transitions_total", "Changes of band.", "site", "from", "to")
+INCIDENTS = _counter("incidents_total", "Incidents that began: stays outside normal.", "site")
 WINDOW_REQUESTS = _gauge("window_requests", "Weighted requests in the present window.", "site")
 WINDOW_SECONDS = _gauge("window_seconds", "Half-life of the present window.", "site")
 BASELINE_SECONDS = _gauge("baseline_seconds", "How much time the baseline is made of.", "site")

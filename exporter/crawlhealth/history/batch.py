@@ -7,9 +7,11 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 
 from crawlhealth.history.committed import CounterKey, RunKey, StoredRun, Timings
+from crawlhealth.history.incidents import IncidentKey
 from crawlhealth.history.journal import Learnt
 from crawlhealth.history.pushes import Pushed, PushKey
 from crawlhealth.history.refusals import Refusals, gather
+from crawlhealth.incident import Incident, Warned
 from crawlhealth.metrics import REASONS
 from crawlhealth.model import Observation
 from crawlhealth.outcome import Reason, Source
@@ -35,6 +37,8 @@ class Batch:
     runs: dict[RunKey, StoredRun] = field(default_factory=dict)
     states: dict[str, Verdict] = field(default_factory=dict)
     verdicts: dict[tuple[str, float], Verdict] = field(default_factory=dict)
+    incidents: dict[IncidentKey, Incident] = field(default_factory=dict)
+    warned: dict[str, Warned | None] = field(default_factory=dict)
     refusals: Refusals = field(default_factory=dict)
     baselines: dict[str, Learnt] = field(default_factory=dict)
     pushes: dict[PushKey, Pushed] = field(default_factory=dict)
@@ -49,6 +53,8 @@ class Batch:
                 self.runs,
                 self.states,
                 self.verdicts,
+                self.incidents,
+                self.warned,
                 self.refusals,
                 self.baselines,
                 self.pushes,
@@ -88,6 +94,8 @@ class Batch:
         self.runs.update(later.runs)
         self.states.update(later.states)
         self.verdicts.update(later.verdicts)
+        self.incidents.update(later.incidents)
+        self.warned.update(later.warned)
         self.baselines.update(later.baselines)
         for refusals in later.refusals.values():
             for refusal in refusals:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from crawlhealth.history.batch import Batch, SlotKey
 from crawlhealth.history.committed import CounterKey, RunKey, StoredRun, Stratum, Timings
 from crawlhealth.history.journal import Learnt
+from crawlhealth.metrics import INCIDENTS
 from crawlhealth.outcome import Source
 from crawlhealth.tally import Slot, Tally, merged
 from crawlhealth.verdict import Verdict
@@ -20,8 +22,8 @@ CLOCK_SLACK = 60.0
 class Contents:
     """Everything on disk but slots, hours and recorded verdicts. Values are replaced and never changed.
 
-    `requests` is how many were ever counted of a site, `imported` the generation of its last import. `slots` are fine
-    slots to be written, `added` what is new in them: both only of a change.
+    `requests` is how many were ever counted of a site, `imported` the generation of its last import, `begun` when its
+    latest incident began. `slots` are fine slots to be written, `added` what is new in them: both only of a change.
     """
 
     slots: list[Slot] = field(default_factory=list)
@@ -34,6 +36,7 @@ class Contents:
     states: dict[str, Verdict] = field(default_factory=dict)
     baselines: dict[str, Learnt] = field(default_factory=dict)
     imported: dict[str, int] = field(default_factory=dict)
+    begun: dict[str, float] = field(default_factory=dict)
     requests: dict[str, int] = field(init=False, default_factory=dict)
     generation: int = 0
     sequence: int = 0
@@ -57,6 +60,7 @@ class Contents:
         self.runs.update(changed.runs)
         self.states.update(changed.states)
         self.baselines.update(changed.baselines)
+        self.begun.update(changed.begun)
         self.sequence = changed.sequence
         self.at = changed.at
 
@@ -85,9 +89,19 @@ def changed_by(
         changed.totals[stratum].merge(tally)
     for counter, amount in batch.counters.items():
         changed.counters[counter] = contents.counters.get(counter, 0.0) + amount
+    _count_incidents(changed, contents, batch)
     for counter, timings in batch.timings.items():
         changed.timings[counter] = contents.timings.get(counter, Timings()).plus(timings)
     for seen, at in batch.last.items():
         known = contents.last.get(seen, at)
         changed.last[seen] = max(at, known) if known <= now + CLOCK_SLACK else at
     return changed
+
+
+def _count_incidents(changed: Contents, contents: Contents, batch: Batch) -> None:
+    """Count the incidents that are new: those that began after the latest on disk. A later state of one is not."""
+    for site, start in sorted(batch.incidents):
+        if start > changed.begun.get(site, contents.begun.get(site, -math.inf)):
+            counter = (INCIDENTS.name, (site,))
+            changed.begun[site] = start
+            changed.counters[counter] = changed.counters.get(counter, contents.counters.get(counter, 0.0)) + 1

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, TypeVar
 
-from crawlhealth.history import journal, pushes
+from crawlhealth.history import incidents, journal, pushes
 
 log = logging.getLogger(__name__)
 
@@ -72,7 +72,14 @@ def _add_decisions(connection: sqlite3.Connection) -> None:
     )
 
 
-MIGRATIONS: tuple[Migration, ...] = (_create, _add_refusals, pushes.create, _add_decisions, journal.create)
+MIGRATIONS: tuple[Migration, ...] = (
+    _create,
+    _add_refusals,
+    pushes.create,
+    _add_decisions,
+    journal.create,
+    incidents.create,
+)
 """Each brings the schema from the version of its place to the next; never changed once released."""
 
 

@@ -6,6 +6,7 @@ Both the exporter and the command line write overrides, each through a connectio
 from __future__ import annotations
 
 import logging
+import math
 import sqlite3
 import threading
 from collections.abc import Iterator, Mapping
@@ -14,7 +15,10 @@ from pathlib import Path
 
 import msgspec
 
+from crawlhealth.history import incidents
 from crawlhealth.history.database import HistoryError, open_undamaged, transaction
+from crawlhealth.history.incidents import Label
+from crawlhealth.incident import Incident
 from crawlhealth.verdict import Override
 
 KEPT_SECONDS = 2 * 365 * 86_400.0
@@ -79,6 +83,21 @@ class Decisions:
             except msgspec.MsgspecError as error:
                 log.warning("the override of %s cannot be read: %s", site, error)
         return found
+
+    def label(self, label: Label) -> bool:
+        """Keep what a person said of an incident, in place of what was said before; False where there is no such."""
+        with self._writing():
+            return incidents.put_label(self._connection, label)
+
+    def incidents(
+        self, *, site: str | None = None, since: float = -math.inf, until: float = math.inf, limit: int | None = None
+    ) -> tuple[Incident, ...]:
+        """The incidents that lasted at any moment from `since` until before `until`, with their labels, newest first.
+
+        Of one site, or of all.
+        """
+        with self._reading():
+            return tuple(incidents.read(self._connection, site=site, since=since, until=until, limit=limit))
 
     def put_norms(self, norms: Mapping[NormKey, Counts]) -> None:
         """Keep size norms, each in place of what was there."""

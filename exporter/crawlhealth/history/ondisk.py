@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 import sqlite3
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from crawlhealth.history import journal, pushes, refusals, rollup, rows
+from crawlhealth.history import incidents, journal, pushes, refusals, rollup, rows
 from crawlhealth.history.database import HistoryError, connect
 from crawlhealth.history.pushes import Pushed, PushKey
+from crawlhealth.incident import Incident, Warned
 from crawlhealth.model import Refusal
 from crawlhealth.tally import Slot
 from crawlhealth.verdict import Verdict
@@ -53,6 +54,11 @@ class OnDisk:
         """The latest refusals of a site, newest first."""
         with self._reading(f"the refusals of {site}") as connection:
             return tuple(refusals.read(connection, site, limit))
+
+    def unfinished(self) -> tuple[tuple[Incident, ...], Mapping[str, Warned]]:
+        """The incidents that have not ended, and the warnings that are on or went off lately."""
+        with self._reading("the incidents") as connection:
+            return tuple(incidents.read_open(connection)), incidents.read_warned(connection)
 
     def imported(self, known: int) -> tuple[int, dict[str, int]]:
         """The generation now, and the generation of the last import of each site that had one after `known`."""

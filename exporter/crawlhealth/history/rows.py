@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 import msgspec
 
-from crawlhealth.history import journal
+from crawlhealth.history import incidents, journal
 from crawlhealth.history.batch import SlotKey
 from crawlhealth.history.committed import CounterKey, RunKey, StoredRun, Timings
 from crawlhealth.history.contents import Contents
@@ -52,6 +52,7 @@ def load(connection: sqlite3.Connection) -> Contents:
         states=_load_states(connection),
         imported=journal.imported(connection, 0),
         baselines=journal.read_baselines(connection),
+        begun=incidents.read_latest(connection),
         generation=generation(connection),
         sequence=journal.sequence(connection),
         at=row[0] if row else None,

@@ -15,7 +15,7 @@ from typing import IO
 from crawlhealth import stats
 from crawlhealth.config import HistorySettings
 from crawlhealth.evaluate import SiteRecord
-from crawlhealth.history import pushes, refusals, rows
+from crawlhealth.history import incidents, pushes, refusals, rows
 from crawlhealth.history.batch import Batch
 from crawlhealth.history.committed import Committed, RunKey, StoredRun, Timings
 from crawlhealth.history.contents import Contents, changed_by
@@ -26,6 +26,7 @@ from crawlhealth.history.ondisk import OnDisk
 from crawlhealth.history.present import Present
 from crawlhealth.history.pushes import Pushed, PushKey
 from crawlhealth.history.record import Record
+from crawlhealth.incident import Incident, Warned
 from crawlhealth.metrics import CANARY_RUNS, MetricSpec
 from crawlhealth.model import CanaryRun, Observation, Refusal
 from crawlhealth.outcome import REFUSED
@@ -167,8 +168,8 @@ class History:
             timings = self._pending.timings
             timings[key] = timings[key].plus(one) if key in timings else one
 
-    def put_verdict(self, verdict: Verdict) -> None:
-        """Take the latest verdict on a site.
+    def put_verdict(self, verdict: Verdict, incident: Incident | None = None) -> None:
+        """Take the latest verdict on a site, and its incident where that began, changed or ended: they stay together.
 
         It is recorded for good when the band changed, an hour began, or the score moved far from the recorded one.
         """
@@ -177,6 +178,13 @@ class History:
             self._states[verdict.site] = self._pending.states[verdict.site] = verdict
             if self._record.wants(verdict, before):
                 self._pending.verdicts[verdict.site, verdict.at] = verdict
+            if incident is not None:
+                self._pending.incidents[incident.site, incident.start] = incident
+
+    def put_warned(self, warned: Mapping[str, Warned | None]) -> None:
+        """Take early warnings that began, ended or expired (None), so that a restart knows since when they are on."""
+        with self._lock:
+            self._pending.warned.update(warned)
 
     def commit(self, now: float) -> bool:
         """Bring everything taken so far to disk in one transaction, then show it to readers.
@@ -218,6 +226,7 @@ class History:
             rows.put_contents(self._writer, changed, batch.verdicts.values(), now)
             refusals.put(self._writer, batch.refusals)
             pushes.put(self._writer, batch.pushes)
+            incidents.put(self._writer, batch.incidents.values(), batch.warned)
         with self._lock:
             self._contents.take(changed)
         if changed.added:
@@ -300,6 +309,10 @@ class History:
     def verdicts(self, site: str, since: float) -> tuple[Verdict, ...]:
         """The recorded verdicts on a site from `since` on, oldest first: every change of band, and one an hour."""
         return self._disk.verdicts(site, since)
+
+    def unfinished(self) -> tuple[Sequence[Incident], Mapping[str, Warned]]:
+        """The incidents on disk that have not ended, and the early warnings: what a restart goes on from."""
+        return self._disk.unfinished()
 
     def refusals(self, site: str, limit: int) -> tuple[Refusal, ...]:
         """The latest refusals of a site with their evidence, newest first, a few of each kind."""

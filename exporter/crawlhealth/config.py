@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
-from typing import Literal
+from typing import Final, Literal
 
 from crawlhealth.checks import ValueSpec
 from crawlhealth.hosts import HostIndex
@@ -18,6 +18,8 @@ DIRECT = "direct"
 DEFAULT_LISTEN = "127.0.0.1:9877"
 DEFAULT_EVERY = timedelta(minutes=5)
 DEFAULT_TIMEOUT = timedelta(seconds=20)
+MOST_RUNS: Final = 32
+"""So many runs of a canary are remembered, and no more can be asked for in a row."""
 DEFAULT_USER_AGENT = "crawlhealth/0.1 (canary; +https://crawlhealth.invalid/about)"
 
 
@@ -162,6 +164,20 @@ class LeaveAfter:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CanaryLed:
+    """What canaries alone decide, by how many runs in a row (at most `MOST_RUNS`) over how long.
+
+    So many `refused` make a site without a score `resisting`; so many `served` end a pause, and the concurrency then
+    doubles once in `double_every` until traffic scores.
+    """
+
+    refused: int = 6
+    served: int = 6
+    over: timedelta = timedelta(minutes=15)
+    double_every: timedelta = timedelta(minutes=15)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ScoreSettings:
     """The judgement, tunable after real incidents."""
 
@@ -178,6 +194,7 @@ class ScoreSettings:
     bands: Thresholds = field(default_factory=Thresholds)
     enter_after: EnterAfter = field(default_factory=EnterAfter)
     leave_after: LeaveAfter = field(default_factory=LeaveAfter)
+    canaries: CanaryLed = field(default_factory=CanaryLed)
     baseline: BaselineSettings = field(default_factory=BaselineSettings)
 
     @property

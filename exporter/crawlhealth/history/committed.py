@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from crawlhealth.metrics import MetricSpec
 from crawlhealth.model import CanaryRun, Structure
 from crawlhealth.outcome import Reason, Source
+from crawlhealth.recovery import Streak
 from crawlhealth.tally import Tally
 
 SIZES_KEPT = 20
@@ -25,13 +26,15 @@ CounterKey = tuple[str, tuple[str, ...]]
 class StoredRun:
     """The latest run of one canary through one route, when it last succeeded, and its last sizes when served.
 
-    `structures` are those of its values that must stay unchanged, by name, as they were first.
+    `structures` are those of its values that must stay unchanged, by name, as they were first. `streak` says how many
+    runs in a row came to the same.
     """
 
     run: CanaryRun
     last_success: float | None = None
     sizes: tuple[int, ...] = ()
     structures: Mapping[str, Structure] = field(default_factory=dict)
+    streak: Streak = field(default_factory=Streak)
 
     @classmethod
     def after(cls, previous: StoredRun | None, run: CanaryRun) -> StoredRun:
@@ -43,6 +46,7 @@ class StoredRun:
             last_success=run.at if run.success else last_success,
             sizes=(*sizes, run.bytes)[-SIZES_KEPT:] if run.classification.reason is Reason.SERVED else sizes,
             structures={**(previous.structures if previous is not None else {}), **_references(run)},
+            streak=(previous.streak if previous is not None else Streak()).after(run),
         )
 
 

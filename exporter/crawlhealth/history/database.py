@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, TypeVar
 
-from crawlhealth.history import incidents, journal, pushes
+from crawlhealth.history import acceptances, incidents, journal, pushes
 
 log = logging.getLogger(__name__)
 
@@ -79,6 +79,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     _add_decisions,
     journal.create,
     incidents.create,
+    acceptances.create,
 )
 """Each brings the schema from the version of its place to the next; never changed once released."""
 

@@ -1,6 +1,6 @@
-"""What people decided and what was learnt: overrides and size norms, in the same file but in transactions of their own.
+"""What people decided and what was learnt, in the same file but in transactions of their own.
 
-Both the exporter and the command line write overrides, each through a connection of its own.
+Both the exporter and the command line write decisions, each through a connection of its own.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from pathlib import Path
 
 import msgspec
 
-from crawlhealth.history import incidents
+from crawlhealth.history import acceptances, incidents
 from crawlhealth.history.database import HistoryError, open_undamaged, transaction
-from crawlhealth.history.incidents import Label
 from crawlhealth.incident import Incident
-from crawlhealth.verdict import Override
+from crawlhealth.labels import Label
+from crawlhealth.verdict import Accepted, Override, Verdict
 
 KEPT_SECONDS = 2 * 365 * 86_400.0
 """How long an override is kept after it has ended, to be looked up."""
@@ -33,11 +33,12 @@ Counts = Mapping[int, float]
 
 _encode = msgspec.msgpack.Encoder().encode
 _override = msgspec.msgpack.Decoder(Override).decode
+_verdict = msgspec.msgpack.Decoder(Verdict).decode
 _counts = msgspec.msgpack.Decoder(dict[int, float]).decode
 
 
 class Decisions:
-    """Overrides and norms of the history at a path. All methods may be called from any thread; they raise HistoryError.
+    """Decisions and norms of the history at a path. All methods may be called from any thread; they raise HistoryError.
 
     What a method that writes has returned from is on disk.
     """
@@ -84,6 +85,36 @@ class Decisions:
                 log.warning("the override of %s cannot be read: %s", site, error)
         return found
 
+    def accept(self, accepted: Accepted) -> None:
+        """Let what a person accepted be in force, in place of what was accepted of its site before."""
+        with self._writing():
+            acceptances.put(self._connection, accepted)
+
+    def undo_accept(self, site: str, now: float) -> bool:
+        """Take back what is in force of a site, so that what was accepted before is again; False where nothing is."""
+        with self._writing():
+            return acceptances.undo(self._connection, site, now)
+
+    def accepted(self) -> Mapping[str, Accepted]:
+        """What is in force, by site, whichever process accepted it."""
+        with self._reading():
+            return acceptances.in_force(self._connection)
+
+    def accepted_of(self, site: str) -> tuple[tuple[Accepted, float | None], ...]:
+        """What was accepted of a site, newest first, each with the time it was taken back."""
+        with self._reading():
+            return tuple(acceptances.of_site(self._connection, site))
+
+    def verdict(self, site: str) -> Verdict | None:
+        """The latest verdict on a site that is on disk, and can be read."""
+        with self._reading():
+            row = self._connection.execute("SELECT verdict FROM states WHERE site = ?", (site,)).fetchone()
+        try:
+            return None if row is None else _verdict(row[0])
+        except msgspec.MsgspecError as error:
+            log.warning("the last verdict on %s cannot be read: %s", site, error)
+            return None
+
     def label(self, label: Label) -> bool:
         """Keep what a person said of an incident, in place of what was said before; False where there is no such."""
         with self._writing():
@@ -98,6 +129,11 @@ class Decisions:
         """
         with self._reading():
             return tuple(incidents.read(self._connection, site=site, since=since, until=until, limit=limit))
+
+    def incident(self, site: str, name: str) -> Incident | None:
+        """The incident of a site by its name, or its `latest`. Raises ValueError for what cannot be a name."""
+        with self._reading():
+            return incidents.find(self._connection, site, name)
 
     def put_norms(self, norms: Mapping[NormKey, Counts]) -> None:
         """Keep size norms, each in place of what was there."""

@@ -5,7 +5,6 @@ from crawlhealth.history.committed import Committed, StoredRun, Stratum, Timings
 from crawlhealth.history.database import FILE_NAME, HistoryError
 from crawlhealth.history.decisions import Decisions
 from crawlhealth.history.importing import import_windows
-from crawlhealth.history.incidents import Label
 from crawlhealth.history.journal import Learnt
 from crawlhealth.history.past import Past
 from crawlhealth.history.pushes import Pushed, PushKey
@@ -22,7 +21,6 @@ __all__ = [
     "Decisions",
     "History",
     "HistoryError",
-    "Label",
     "Learnt",
     "Past",
     "PushKey",

@@ -10,12 +10,14 @@ import logging
 import math
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 import msgspec
 
 from crawlhealth.incident import Incident, Warned
+from crawlhealth.labels import Label
+from crawlhealth.maintenance import moment
 from crawlhealth.verdict import IncidentLabel, Signal
 
 KEPT_SECONDS: Final = 5 * 365.25 * 86_400.0
@@ -23,26 +25,14 @@ KEPT_SECONDS: Final = 5 * 365.25 * 86_400.0
 
 log = logging.getLogger(__name__)
 
+LATEST: Final = "latest"
+"""Stands for the name of a site's latest incident."""
+
 IncidentKey = tuple[str, float]
 """Site, start."""
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(Incident).decode
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Label:
-    """What a person said at `at` of the incident of a site that began at `start`.
-
-    `reason` is what its first reason should have been.
-    """
-
-    site: str
-    start: float
-    at: float
-    label: IncidentLabel
-    note: str = ""
-    reason: Signal | None = None
 
 
 def create(connection: sqlite3.Connection) -> None:
@@ -111,6 +101,17 @@ def read(
     )
     given = (until, since, -1 if limit is None else limit)
     return _incidents(connection.execute(query, given if site is None else (*given, site)))
+
+
+def find(connection: sqlite3.Connection, site: str, name: str) -> Incident | None:
+    """A site's incident of this name (Incident.name, or `latest`). Raises ValueError for what cannot be a name."""
+    if name == LATEST:
+        return next(read(connection, site=site, limit=1), None)
+    try:
+        at = math.floor(moment(name))
+    except ValueError:
+        raise ValueError(f"{name!r} is no start of an incident: write one as 2026-12-01T22:00:00Z, or latest") from None
+    return next((one for one in read(connection, site=site, since=at, until=at + 1) if one.start >= at), None)
 
 
 def read_open(connection: sqlite3.Connection) -> Iterator[Incident]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Final
@@ -15,13 +14,10 @@ from starlette.responses import JSONResponse, Response
 from crawlhealth import overrides
 from crawlhealth.config import PushToken, Secret
 from crawlhealth.history import HistoryError
-from crawlhealth.traffic.tokens import granted
 from crawlhealth.verdict import Override
+from crawlhealth.web import posting
 from crawlhealth.web.siteanswer import answer, encoded, tag, unknown_site
 from crawlhealth.web.sites import SitesState, as_json
-
-MAX_BODY_BYTES: Final = 16_384
-READ_SECONDS: Final = 10.0
 
 
 class _Wanted(msgspec.Struct, forbid_unknown_fields=True):
@@ -43,16 +39,18 @@ def override_endpoint(
 
     async def override(request: Request) -> Response:
         site = request.path_params["name"]
-        refused = _refused(request, site, tokens())
-        if refused is not None:
-            return refused
+        try:
+            posting.admit(request.headers.get("authorization", ""), site, tokens())
+            posting.same_origin(request)
+        except posting.Refused as refused:
+            return refused.as_json()
         if site not in state.names():
             return as_json(unknown_site(site), status=404)
         try:
             if request.method == "DELETE":
                 await run_in_threadpool(state.end, site)
             else:
-                await run_in_threadpool(state.put, _decided(site, await asyncio.wait_for(_read(request), READ_SECONDS)))
+                await run_in_threadpool(state.put, _decided(site, await posting.body(request)))
         except ValueError as error:
             return JSONResponse({"error": str(error)}, status_code=400)
         except HistoryError as error:
@@ -63,15 +61,6 @@ def override_endpoint(
         return as_json(encoded(answer(site, verdict)), tag=tag(verdict))
 
     return override
-
-
-def _refused(request: Request, site: str, tokens: Iterable[Secret | PushToken]) -> Response | None:
-    grant = granted(request.headers.get("authorization", ""), tokens)
-    if grant is None:
-        return JSONResponse({"error": "a bearer token from push.tokens is needed"}, status_code=401)
-    if grant.sites is not None and site not in grant.sites:
-        return JSONResponse({"error": "this token is for other sites"}, status_code=403)
-    return None
 
 
 def _decided(site: str, body: bytes) -> Override:
@@ -88,12 +77,3 @@ def _decided(site: str, body: bytes) -> Override:
         concurrency=wanted.concurrency_ratio,
         note=wanted.note,
     )
-
-
-async def _read(request: Request) -> bytes:
-    body = b""
-    async for chunk in request.stream():
-        body += chunk
-        if len(body) > MAX_BODY_BYTES:
-            raise ValueError(f"the body is longer than {MAX_BODY_BYTES} bytes")
-    return body

@@ -13,7 +13,7 @@ from typing import IO
 
 import click
 
-from crawlhealth import __version__, configfile, deciding, exporting, web
+from crawlhealth import __version__, configfile, deciding, exporting, reviewing, web
 from crawlhealth import bundle as rendering
 from crawlhealth import demo as showing
 from crawlhealth import probe as probing
@@ -180,6 +180,9 @@ main.add_command(exporting.export)
 main.add_command(deciding.pause)
 main.add_command(deciding.resume)
 main.add_command(deciding.limit)
+main.add_command(reviewing.incidents)
+main.add_command(reviewing.label)
+main.add_command(reviewing.review)
 
 
 def _count(number: int, one: str, more: str = "") -> str:

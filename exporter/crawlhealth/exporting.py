@@ -5,16 +5,14 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Iterable, Iterator
-from datetime import datetime, timedelta
 from pathlib import Path
 from typing import IO
 
 import click
 
-from crawlhealth import quantities
 from crawlhealth.config import Config
 from crawlhealth.history import FILE_NAME, HistoryError, Past, reading
-from crawlhealth.options import CONFIG, load
+from crawlhealth.options import CONFIG, load, when
 from crawlhealth.tally import Slot
 from crawlhealth.traffic.backfill import Backfill
 from crawlhealth.traffic.exporting import as_line
@@ -61,8 +59,8 @@ def export(
     past = Past(
         settings=config.history,
         now=now,
-        since=0.0 if since is None else _moment(since, now),
-        until=now + 60.0 if until is None else _moment(until, now),
+        since=0.0 if since is None else when(since, now),
+        until=now + 60.0 if until is None else when(until, now),
     )
     chosen = _Chosen(config, frozenset(names or config.sites))
     try:
@@ -100,22 +98,6 @@ class _Chosen:
                     f"route {slot.route}" for slot in slots if slot.route not in self._config.routes
                 )  # fmt: skip
                 yield site, [slot for slot in slots if slot.route in self._config.routes]
-
-
-def _moment(written: str, now: float) -> float:
-    try:
-        ago: timedelta = quantities.duration(written)
-    except ValueError:
-        pass
-    else:
-        return now - ago.total_seconds()
-    try:
-        moment = datetime.fromisoformat(written)
-    except ValueError:
-        moment = None
-    if moment is None or moment.tzinfo is None:
-        raise click.UsageError(f"{written!r} is no time: write 2026-12-01T00:00:00Z, or 14d")
-    return moment.timestamp()
 
 
 def _labels(written: Iterable[str]) -> dict[str, str]:

@@ -1,14 +1,15 @@
-"""What the commands share: the option that names the configuration, and reading it."""
+"""What the commands share: the option that names the configuration, reading it, and times as people write them."""
 
 from __future__ import annotations
 
 import os
 import sys
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import click
 
-from crawlhealth import configfile
+from crawlhealth import configfile, quantities
 from crawlhealth.config import Config
 
 CONFIG = click.option(
@@ -30,3 +31,20 @@ def load(path: Path) -> Config:
         if not path.exists():
             click.echo("name your configuration with --config", err=True)
         sys.exit(1)
+
+
+def when(written: str, now: float) -> float:
+    """A moment, or so long before `now`, as people write it; unix seconds. Raises UsageError."""
+    try:
+        ago: timedelta = quantities.duration(written)
+    except ValueError:
+        pass
+    else:
+        return now - ago.total_seconds()
+    try:
+        moment = datetime.fromisoformat(written)
+    except ValueError:
+        moment = None
+    if moment is None or moment.tzinfo is None:
+        raise click.UsageError(f"{written!r} is no time: write 2026-12-01T00:00:00Z, or 14d")
+    return moment.timestamp()

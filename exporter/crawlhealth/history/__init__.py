@@ -6,9 +6,10 @@ from crawlhealth.history.database import FILE_NAME, HistoryError
 from crawlhealth.history.decisions import Decisions
 from crawlhealth.history.importing import import_windows
 from crawlhealth.history.journal import Learnt
+from crawlhealth.history.judged import Judged, marks_of
 from crawlhealth.history.past import Past
 from crawlhealth.history.pushes import Pushed, PushKey
-from crawlhealth.history.reading import reading, stored_runs
+from crawlhealth.history.reading import past_incidents, past_slots, reading, stored_runs
 from crawlhealth.history.rollup import DAY, KEEP_DAYS
 from crawlhealth.history.store import History
 
@@ -21,6 +22,7 @@ __all__ = [
     "Decisions",
     "History",
     "HistoryError",
+    "Judged",
     "Learnt",
     "Past",
     "PushKey",
@@ -29,6 +31,9 @@ __all__ = [
     "Stratum",
     "Timings",
     "import_windows",
+    "marks_of",
+    "past_incidents",
+    "past_slots",
     "reading",
     "stored_runs",
 ]

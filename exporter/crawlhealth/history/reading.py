@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sqlite3
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
@@ -10,8 +11,11 @@ from urllib.parse import quote
 
 import msgspec
 
+from crawlhealth.history import incidents, rollup, rows
 from crawlhealth.history.committed import RunKey, StoredRun
 from crawlhealth.history.database import APPLICATION_ID, BUSY_SECONDS, MIGRATIONS, HistoryError
+from crawlhealth.incident import Incident
+from crawlhealth.tally import Slot
 
 _run = msgspec.msgpack.Decoder(StoredRun).decode
 
@@ -56,3 +60,20 @@ def stored_runs(path: Path) -> Mapping[RunKey, StoredRun]:
             except msgspec.MsgspecError:
                 continue  # of another version: the next run replaces it
     return runs
+
+
+def past_incidents(
+    connection: sqlite3.Connection, *, site: str | None = None, since: float = -math.inf, until: float = math.inf
+) -> tuple[Incident, ...]:
+    """The incidents that lasted at any moment from `since` until before `until`, newest first, with their labels.
+
+    None in a history of a version that knew no incidents.
+    """
+    if connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'incidents'").fetchone() is None:
+        return ()
+    return tuple(incidents.read(connection, site=site, since=since, until=until))
+
+
+def past_slots(connection: sqlite3.Connection, site: str, since: float) -> tuple[Slot, ...]:
+    """All of a site that began from `since` on: whole hours, then the fine slots. Raises ValueError."""
+    return (*rollup.read_hours(connection, site, since), *rows.read_slots(connection, site, since))

@@ -1,4 +1,4 @@
-"""The sections `advice`, `maintenance` and `uplink` of the configuration: what is read, and every problem."""
+"""The sections `advice`, `maintenance`, `uplink` and `score.canaries`: what is read, and every problem."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from configured import CONFIG, Folder
-from crawlhealth.config import AdviceSettings, Maintenance, UplinkSettings
+from crawlhealth.config import AdviceSettings, CanaryLed, Maintenance, UplinkSettings
 
 
 @pytest.fixture
@@ -16,7 +16,7 @@ def folder(tmp_path: Path) -> Folder:
     return Folder(tmp_path)
 
 
-def test_all_three_sections_are_read(folder: Folder) -> None:
+def test_all_sections_are_read(folder: Folder) -> None:
     config = folder.load(
         CONFIG
         + """\
@@ -25,7 +25,11 @@ maintenance:
   - {sites: [books], start: "2026-12-01T22:00:00Z", end: "2026-12-02T04:00:00Z", note: they move}
   - {days: [sat, sun], start: "23:30", end: "01:00"}
 uplink: {reference: "https://www.iana.org/", every: 10s, sites: 5, after: 1m}
+score: {canaries: {refused: 4, served: 10, over: 30m, double_every: 1h}}
 """
+    )
+    assert config.score.canaries == CanaryLed(
+        refused=4, served=10, over=timedelta(minutes=30), double_every=timedelta(hours=1)
     )
     assert config.advice == AdviceSettings(least_concurrency=0.5, most_revisit=6, pause=False)
     assert config.maintenance == (
@@ -75,6 +79,21 @@ uplink: {reference: "https://www.iana.org/", every: 10s, sites: 5, after: 1m}
             "maintenance: [{days: [mon], start: '25:00', end: '02:00'}]",
             "maintenance[0].start: '25:00' is not a time: write a time of day as in 22:00",
             id="an hour that does not exist",
+        ),
+        pytest.param(
+            "score: {canaries: {served: 0}}",
+            "score.canaries.served: must be a number of runs from 1 to 32: write for instance 6",
+            id="a pause that nothing served ends",
+        ),
+        pytest.param(
+            "score: {canaries: {refused: 33}}",
+            "score.canaries.refused: must be a number of runs from 1 to 32: write for instance 6",
+            id="more runs than are remembered",
+        ),
+        pytest.param(
+            "score: {canaries: {double_every: 0}}",
+            "score.canaries.double_every: must be more than 0: write for instance 15m",
+            id="a return without steps",
         ),
         pytest.param("uplink: {sites: 0}", "uplink.sites: must be at least 1", id="an uplink that is always down"),
         pytest.param(

@@ -6,13 +6,14 @@ Nothing here escalates: advice slows down and stops, and a person may do more or
 from __future__ import annotations
 
 from crawlhealth import cost
-from crawlhealth.config import AdviceSettings, Thresholds
+from crawlhealth.config import AdviceSettings, ScoreSettings, Thresholds
+from crawlhealth.recovery import eased_share
 from crawlhealth.verdict import NEUTRAL, Advice, Band, Override, OverrideKind, Rates, Verdict
 
 
-def advise(verdict: Verdict, override: Override | None, settings: AdviceSettings, bands: Thresholds) -> Advice:
+def advise(verdict: Verdict, override: Override | None, settings: AdviceSettings, score: ScoreSettings) -> Advice:
     """What crawlers of a site should do by its verdict, and by the override in force."""
-    usual = _by_band(verdict, settings, bands)
+    usual = _by_band(verdict, settings, score)
     return usual if override is None else overridden(usual, override)
 
 
@@ -25,6 +26,17 @@ def slowed(score: float | None, settings: AdviceSettings, bands: Thresholds) -> 
     width = bands.degrading - bands.resisting
     share = 1.0 if score is None or width <= 0 else min(1.0, max(0.0, (bands.degrading - score) / width))
     return 1 - share * (1 - settings.least_concurrency), 1 + share * (settings.most_revisit - 1)
+
+
+def returning(eased_at: float, now: float, settings: AdviceSettings, score: ScoreSettings) -> tuple[float, float]:
+    """The same of a site that served canaries let return at `eased_at`, while nothing scores it.
+
+    It begins with the slowest of `degrading`; the concurrency doubles once in `double_every`, and the rest follows.
+    """
+    least = settings.least_concurrency
+    ratio = eased_share(eased_at, now, least=least, double_every=score.canaries.double_every)
+    share = 0.0 if ratio >= 1 else min(1.0, (1 - ratio) / (1 - least))
+    return ratio, 1 + share * (settings.most_revisit - 1)
 
 
 def overridden(advice: Advice, override: Override) -> Advice:
@@ -46,7 +58,7 @@ def overridden(advice: Advice, override: Override) -> Advice:
     )
 
 
-def _by_band(verdict: Verdict, settings: AdviceSettings, bands: Thresholds) -> Advice:
+def _by_band(verdict: Verdict, settings: AdviceSettings, score: ScoreSettings) -> Advice:
     if verdict.band is Band.RESISTING:
         return Advice(
             concurrency_ratio=0.0 if settings.pause else settings.least_concurrency,
@@ -55,7 +67,11 @@ def _by_band(verdict: Verdict, settings: AdviceSettings, bands: Thresholds) -> A
             paused=settings.pause,
         )
     if verdict.band is Band.DEGRADING:
-        concurrency, revisit = slowed(verdict.score, settings, bands)
+        eased_at = verdict.state.eased_at
+        if verdict.score is None and eased_at is not None:
+            concurrency, revisit = returning(eased_at, verdict.at, settings, score)
+        else:
+            concurrency, revisit = slowed(verdict.score, settings, score.bands)
         return Advice(
             concurrency_ratio=round(concurrency, 4),
             revisit_multiplier=round(revisit, 4),

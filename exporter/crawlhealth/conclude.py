@@ -69,7 +69,7 @@ def conclude(verdict: Verdict, previous: Verdict | None, around: Surroundings, c
         uplink_up=around.uplink_up,
         fails_elsewhere=lambda route: around.failing_elsewhere(route, site),
     )
-    advice = advise(verdict, override, config.advice, config.score.bands)
+    advice = advise(verdict, override, config.advice, config.score)
     concluded = (diagnosis, advice, override, resting)
     if concluded == (verdict.diagnosis, verdict.advice, verdict.override, verdict.maintenance):
         return verdict  # so it is with nearly all of thousands of sites, and a copy is what costs most here

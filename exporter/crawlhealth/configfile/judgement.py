@@ -1,4 +1,4 @@
-"""What must hold in the sections `advice`, `maintenance` and `uplink`: one function each, noting every problem."""
+"""What must hold in `advice`, `maintenance`, `uplink` and `score.canaries`: a function each, noting every problem."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import TypeVar
 from urllib.parse import urlsplit
 
-from crawlhealth.config import AdviceSettings, Maintenance, UplinkSettings
+from crawlhealth.config import MOST_RUNS, AdviceSettings, CanaryLed, Maintenance, UplinkSettings
 from crawlhealth.maintenance import clock, moment
 from crawlhealth.yamlfile.binding import nearest
 from crawlhealth.yamlfile.document import Document, Steps
@@ -23,6 +23,16 @@ def check_advice(document: Document, advice: AdviceSettings) -> None:
     for name in ("most_revisit", "most_cost"):
         if not 1 <= getattr(advice, name) <= 1000:
             document.report(("advice", name), "must be a factor from 1 to 1000: write for instance 4")
+
+
+def check_canary_led(document: Document, led: CanaryLed) -> None:
+    """Rows of runs that are remembered, over times that can pass."""
+    for name in ("refused", "served"):
+        if not 1 <= getattr(led, name) <= MOST_RUNS and document.sound("score", "canaries", name):
+            message = f"must be a number of runs from 1 to {MOST_RUNS}: write for instance 6"
+            document.report(("score", "canaries", name), message)
+    if led.double_every <= timedelta(0) and document.sound("score", "canaries", "double_every"):
+        document.report(("score", "canaries", "double_every"), "must be more than 0: write for instance 15m")
 
 
 def check_maintenance(document: Document, windows: tuple[Maintenance, ...], sites: Collection[str]) -> None:

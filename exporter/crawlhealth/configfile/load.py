@@ -29,7 +29,7 @@ from crawlhealth.config import (
 )
 from crawlhealth.configfile.blocks import check_blocks
 from crawlhealth.configfile.canaries import CanaryFile, Surroundings
-from crawlhealth.configfile.judgement import check_advice, check_maintenance, check_uplink
+from crawlhealth.configfile.judgement import check_advice, check_canary_led, check_maintenance, check_uplink
 from crawlhealth.configfile.rules import (
     check_data_dir,
     check_fetch,
@@ -158,6 +158,7 @@ def _check(
     check_sites(document, written.sites, known)
     check_blocks(document, written.blocks)
     check_score(document, written.score)
+    check_canary_led(document, written.score.canaries)
     check_history(document, written.history, written.score)
     check_fetch(document, written.fetch)
     check_listen(document, written.listen)

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, TypeVar
 
-from crawlhealth.history import acceptances, incidents, journal, pushes
+from crawlhealth.history import acceptances, incidents, journal, judgedrows, pushes
 
 log = logging.getLogger(__name__)
 
@@ -80,6 +80,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     journal.create,
     incidents.create,
     acceptances.create,
+    judgedrows.create,
 )
 """Each brings the schema from the version of its place to the next; never changed once released."""
 

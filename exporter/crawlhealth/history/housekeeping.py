@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 
 from crawlhealth.config import HistorySettings
-from crawlhealth.history import incidents, journal, pushes, refusals, rollup
+from crawlhealth.history import incidents, journal, judgedrows, pushes, refusals, rollup
 from crawlhealth.history.batch import HOUR
 
 STEADY_SECONDS = 600.0
@@ -49,6 +49,7 @@ class Housekeeping:
         folded = rollup.fold_days(connection, before=kept, limit=days)
         pruned = rollup.prune(connection, days_before=now - rollup.KEEP_DAYS, verdicts_before=kept, limit=AT_ONCE)
         pruned += refusals.prune(connection, before=kept, limit=AT_ONCE)
+        pruned += judgedrows.prune(connection, before=kept, limit=AT_ONCE)
         pruned += incidents.prune(connection, before=now - incidents.KEPT_SECONDS, limit=AT_ONCE)
         forgotten = now - settings.keep_push_keys.total_seconds()
         pruned += pushes.prune(connection, before=forgotten, limit=AT_ONCE)

@@ -5,14 +5,15 @@ from __future__ import annotations
 import math
 import sqlite3
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from crawlhealth.history import incidents, journal, pushes, refusals, rollup, rows
+from crawlhealth.history import incidents, journal, judgedrows, pushes, refusals, rollup, rows
 from crawlhealth.history.database import HistoryError, connect
 from crawlhealth.history.pushes import Pushed, PushKey
 from crawlhealth.incident import Incident, Warned
+from crawlhealth.marks import Marks
 from crawlhealth.model import Refusal
 from crawlhealth.tally import Slot
 from crawlhealth.verdict import Verdict
@@ -59,6 +60,11 @@ class OnDisk:
         """The incidents that have not ended, and the warnings that are on or went off lately."""
         with self._reading("the incidents") as connection:
             return tuple(incidents.read_open(connection)), incidents.read_warned(connection)
+
+    def marks(self, sites: Sequence[str], first: int, count: int) -> Marks:
+        """How sites were judged, by site and hour: `count` hours from number `first` (since 1970) on."""
+        with self._reading("judged hours") as connection:
+            return judgedrows.read(connection, sites, first, count)
 
     def imported(self, known: int) -> tuple[int, dict[str, int]]:
         """The generation now, and the generation of the last import of each site that had one after `known`."""

@@ -15,13 +15,14 @@ from typing import IO
 from crawlhealth import stats
 from crawlhealth.config import HistorySettings
 from crawlhealth.evaluate import SiteRecord
-from crawlhealth.history import incidents, pushes, refusals, rows
+from crawlhealth.history import incidents, judgedrows, pushes, refusals, rows
 from crawlhealth.history.batch import Batch
 from crawlhealth.history.committed import Committed, RunKey, StoredRun, Timings
 from crawlhealth.history.contents import Contents, changed_by
 from crawlhealth.history.database import HistoryError, locked, open_database, size_on_disk, transaction
 from crawlhealth.history.housekeeping import Housekeeping
 from crawlhealth.history.journal import Learnt
+from crawlhealth.history.judged import Judged
 from crawlhealth.history.ondisk import OnDisk
 from crawlhealth.history.present import Present
 from crawlhealth.history.pushes import Pushed, PushKey
@@ -69,6 +70,8 @@ class History:
         self._commit_lock = threading.Lock()  # one commit at a time
         self._layout_lock = threading.Lock()  # while rows move to hours, so that no record sees them twice or never
         self._present = Present(path, resolution=settings.resolution.total_seconds())
+        self.judged = Judged(path, disk)
+        """How each hour of each site was judged."""
         self._wanted = threading.Event()  # somebody waits for a commit
 
     @classmethod
@@ -94,6 +97,7 @@ class History:
             for waiting in lost:
                 waiting.set_exception(HistoryError(f"the history {self._path} was closed before it was written"))
             self._present.save()
+            self.judged.save(self._writer)
             self._disk.close()
             self._writer.close()
             self._file_lock.close()
@@ -215,7 +219,8 @@ class History:
             return True
 
     def _write(self, batch: Batch, now: float) -> None:
-        if not batch:
+        judged = self.judged.due(now)
+        if not batch and not judged:
             with self._lock:
                 self._contents.at = now
             return
@@ -227,8 +232,10 @@ class History:
             refusals.put(self._writer, batch.refusals)
             pushes.put(self._writer, batch.pushes)
             incidents.put(self._writer, batch.incidents.values(), batch.warned)
+            judgedrows.put(self._writer, judged)
         with self._lock:
             self._contents.take(changed)
+        self.judged.written(judged)
         if changed.added:
             self._present.take(changed.sequence, changed.added)
 

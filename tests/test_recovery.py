@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from crawlhealth.advice import advise
-from crawlhealth.config import AdviceSettings, CanaryLed, LeaveAfter, ScoreSettings
+from crawlhealth.config import AdviceSettings, Canary, CanaryLed, LeaveAfter, ScoreSettings
 from crawlhealth.outcome import Outcome
-from crawlhealth.recovery import Followed, Kind, Streak, full_after, in_a_row, lead
+from crawlhealth.recovery import Followed, Kind, Streak, by_site, full_after, in_a_row, lead
 from crawlhealth.verdict import Band, BandState, Baseline, Rates, StratumNormal, Verdict
 from samples import DAY, HOUR, NOW, run
 
@@ -101,6 +101,22 @@ def test_a_row_over_all_canaries_and_routes(courses: list[str], kind: Kind, runs
 def test_a_row_after_a_time(after: float, runs: int, minutes: float) -> None:
     found = in_a_row(Kind.SERVED, followed("o" * 500), now=NOW, after=after)
     assert (found.runs, found.seconds / MINUTE) == (runs, minutes)
+
+
+def test_only_configured_canaries_and_their_routes_are_followed() -> None:
+    canaries = [
+        Canary(name="front", site="books", url="", routes=("direct", "us")),
+        Canary(name="new", site="books", url="", every=EVERY * 2),
+        Canary(name="front", site="news", url=""),
+    ]
+    one, two, other = streak("o"), streak("oo"), streak("r")
+    known = {
+        ("books", "front", "us"): one,
+        ("books", "front", "gone"): other,
+        ("books", "gone", "direct"): other,
+        ("books", "new", "direct"): two,
+    }
+    assert by_site(canaries, known) == {"books": ((one, EVERY), (two, EVERY * 2)), "news": ()}
 
 
 def test_a_rare_canary_is_fresh_for_three_times_its_every() -> None:

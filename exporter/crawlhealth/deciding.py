@@ -1,16 +1,16 @@
-"""`crawlhealth pause`, `resume` and `limit`: what a person decides in place of the advice."""
+"""`crawlhealth pause`, `resume`, `limit` and `accept`: what a person decides."""
 
 from __future__ import annotations
 
+import getpass
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from datetime import UTC, datetime
 from pathlib import Path
 
 import click
 
-from crawlhealth import overrides
+from crawlhealth import acceptance, overrides
 from crawlhealth.config import Config
 from crawlhealth.history import FILE_NAME, Decisions, HistoryError
 from crawlhealth.options import CONFIG, load
@@ -70,6 +70,57 @@ def limit(site: str, concurrency: float, until: str, note: str, path: Path) -> N
     _decide(path, site, OverrideKind.LIMIT, until=until, note=note, concurrency=concurrency)
 
 
+@click.command(epilog="Example: crawlhealth accept books --note 'their new shop challenges first visits'")
+@click.argument("site")
+@click.option("--since", metavar="WHEN", help="From a moment, or so long ago (2h); when it left its normal, else now.")
+@click.option("--note", help="Why; shown on the page of the site.")
+@click.option("--by", metavar="NAME", help="Who accepts it; your login name by default.")
+@click.option("--undo", is_flag=True, help="Take back what was accepted last.")
+@CONFIG
+def accept(*, site: str, since: str | None, note: str | None, by: str | None, undo: bool, path: Path) -> None:
+    """Accept that what SITE does since a moment is its new normal.
+
+    Its baseline is then made of what came since. A running exporter follows with its next evaluation. What was accepted
+    before is replaced, and is in force again after --undo.
+    """
+    if undo and (since is not None or note is not None or by is not None):
+        raise click.UsageError("--undo takes no other option than --config: leave them out")
+    config = load(path)
+    now = time.time()
+    with _decisions(config, site, now) as decisions:
+        if undo:
+            _undo(decisions, site, now)
+            return
+        usual = decisions.outside_since(site, now, config.score.baseline)
+        try:
+            who = _login() if by is None else by
+            accepted = acceptance.parse(site, now=now, usual=usual, since=since, by=who, note=note or "")
+        except ValueError as error:
+            raise click.UsageError(str(error)) from error
+        decisions.accept(accepted)
+    why = f" ({usual.why})" if not since else ""
+    by_whom = f", by {accepted.by}" if accepted.by else ""
+    click.echo(f"{site}: what it does since {acceptance.shown(accepted.since)}{why} is its normal{by_whom}.")
+    click.echo(f"{acceptance.consequence(config.score.baseline)} `crawlhealth accept {site} --undo` takes it back.")
+
+
+def _undo(decisions: Decisions, site: str, now: float) -> None:
+    if not decisions.undo_accept(site, now):
+        click.echo(f"{site}: nothing was accepted")
+        return
+    before = decisions.accepted().get(site)
+    now_so = "its baseline is made as usual again" if before is None else f"in force again: {acceptance.told(before)}"
+    click.echo(f"{site}: taken back; {now_so}")
+
+
+def _login() -> str:
+    """The login name, where there is one: a container may have none."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return ""
+
+
 def _decide(
     path: Path, site: str, kind: OverrideKind, *, until: str, note: str, concurrency: float | None = None
 ) -> None:
@@ -82,7 +133,7 @@ def _decide(
         raise click.UsageError(str(error)) from error
     with _decisions(config, site, now) as decisions:
         decisions.put(override)
-    end = datetime.fromtimestamp(override.until, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+    end = acceptance.shown(override.until)
     click.echo(f"{site}: {kind} at {override.concurrency:g} of the usual concurrency until {end}")
 
 

@@ -19,13 +19,13 @@ errors comes, what was seen before is soon too old to count.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
 from typing import Final
 
-from crawlhealth.config import MOST_RUNS, AdviceSettings, ScoreSettings
+from crawlhealth.config import MOST_RUNS, AdviceSettings, Canary, ScoreSettings
 from crawlhealth.model import CanaryRun
 from crawlhealth.outcome import REFUSED, Outcome, Source
 from crawlhealth.verdict import Band, BandState, Baseline
@@ -89,6 +89,18 @@ class Row:
     def reaches(self, runs: int, over: timedelta) -> bool:
         """Whether it is long enough, in runs and in time."""
         return self.runs >= runs and self.seconds >= over.total_seconds()
+
+
+def by_site(
+    canaries: Iterable[Canary], streaks: Mapping[tuple[str, str, str], Streak]
+) -> dict[str, tuple[Followed, ...]]:
+    """The streaks (by site, canary and route) of configured canaries through their own routes, by site."""
+    found: dict[str, tuple[Followed, ...]] = {}
+    for canary in canaries:
+        own = ((canary.site, canary.name, route) for route in canary.routes)
+        known = tuple((streaks[key], canary.every) for key in own if key in streaks)
+        found[canary.site] = found.get(canary.site, ()) + known
+    return found
 
 
 def in_a_row(kind: Kind, streaks: Sequence[Followed], *, now: float, after: float = -math.inf) -> Row:

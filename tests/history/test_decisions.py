@@ -9,9 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from crawlhealth.config import HistorySettings
+from crawlhealth.acceptance import Begun
+from crawlhealth.config import BaselineSettings, HistorySettings
 from crawlhealth.history import FILE_NAME, Decisions, History
-from crawlhealth.verdict import Accepted, Band, BandState, Override, OverrideKind, Verdict
+from crawlhealth.incident import Incident
+from crawlhealth.verdict import Accepted, Band, BandState, Diagnosis, Override, OverrideKind, Signal, Verdict
 from samples import DAY, NOW, observation
 
 
@@ -125,11 +127,26 @@ def test_two_processes_accept_at_once_and_every_one_is_kept_while_an_exporter_wr
     history.close()
 
 
-def test_the_latest_verdict_of_a_site_is_read_from_disk(tmp_path: Path, decisions: Decisions) -> None:
-    assert decisions.verdict("books") is None
+def test_since_when_a_site_is_outside_its_normal_is_read_from_disk(tmp_path: Path, decisions: Decisions) -> None:
+    settings = BaselineSettings()
+    assert decisions.outside_since("books", NOW, settings).since == NOW
     history = History.open(tmp_path / FILE_NAME, HistorySettings(), now=NOW)
-    verdict = Verdict(site="books", at=NOW, state=BandState(band=Band.DEGRADING, since=NOW - 60), score=61)
+    verdict = Verdict(site="books", at=NOW, state=BandState(band=Band.RESISTING, since=NOW - 60), score=31)
     history.put_verdict(verdict)
     history.commit(NOW)
-    assert decisions.verdict("books") == verdict
+    assert decisions.outside_since("books", NOW, settings).since == NOW - 60
+    history.put_verdict(verdict, incident("books", start=NOW - 3600))
+    history.commit(NOW)
+    assert decisions.outside_since("books", NOW, settings) == Begun(since=NOW - 3600, why="when it left its normal")
+    assert decisions.outside_since("quotes", NOW, settings).since == NOW
+    history.put_verdict(verdict, incident("books", start=NOW - 3600, end=NOW - 1800))
+    history.commit(NOW)
+    assert decisions.outside_since("books", NOW, settings).since == NOW - 60, "that one has ended"
     history.close()
+
+
+def incident(site: str, *, start: float, end: float | None = None) -> Incident:
+    return Incident(
+        site=site, start=start, end=end, worst_score=31, worst_band=Band.RESISTING, worst_at=start,
+        first_reason=Signal.CHALLENGE, diagnosis=Diagnosis.SITE,
+    )  # fmt: skip

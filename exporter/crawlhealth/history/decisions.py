@@ -15,6 +15,8 @@ from pathlib import Path
 
 import msgspec
 
+from crawlhealth.acceptance import Begun, begun
+from crawlhealth.config import BaselineSettings
 from crawlhealth.history import acceptances, incidents
 from crawlhealth.history.database import HistoryError, open_undamaged, transaction
 from crawlhealth.incident import Incident
@@ -105,15 +107,18 @@ class Decisions:
         with self._reading():
             return tuple(acceptances.of_site(self._connection, site))
 
-    def verdict(self, site: str) -> Verdict | None:
-        """The latest verdict on a site that is on disk, and can be read."""
+    def outside_since(self, site: str, now: float, settings: BaselineSettings) -> Begun:
+        """Since when a site is what a person may accept of it now, by what is on disk."""
         with self._reading():
             row = self._connection.execute("SELECT verdict FROM states WHERE site = ?", (site,)).fetchone()
+            latest = next(incidents.read(self._connection, site=site, limit=1), None)
         try:
-            return None if row is None else _verdict(row[0])
+            verdict = None if row is None else _verdict(row[0])
         except msgspec.MsgspecError as error:
             log.warning("the last verdict on %s cannot be read: %s", site, error)
-            return None
+            verdict = None
+        start = latest.start if latest is not None and latest.end is None else None
+        return begun(verdict, start, now=now, settings=settings)
 
     def label(self, label: Label) -> bool:
         """Keep what a person said of an incident, in place of what was said before; False where there is no such."""

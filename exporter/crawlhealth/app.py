@@ -27,7 +27,7 @@ from crawlhealth.telemetry import Telemetry
 from crawlhealth.traffic.intake import Intake
 from crawlhealth.traffic.norms import Norms
 from crawlhealth.verdict import Override
-from crawlhealth.web import PAGE_REFUSALS, PAGE_SPAN, SitePast, SitesState, Watch, WebState
+from crawlhealth.web import PAGE_INCIDENTS, PAGE_REFUSALS, PAGE_SPAN, SitePast, SitesState, Watch, WebState
 
 log = logging.getLogger(__name__)
 
@@ -140,6 +140,7 @@ class Service:
             verdicts=self.history.verdicts(site, since),
             slots=self.history.hours(site, since),
             refusals=self.history.refusals(site, PAGE_REFUSALS),
+            incidents=self._decisions.incidents(site=site, limit=PAGE_INCIDENTS),
         )
 
     def text(self) -> Text:
@@ -172,6 +173,7 @@ class Service:
             problem=self.problem,
             take_canary=self._arrivals.take,
             sites=self._sites,
+            decisions=self._decisions,
             watch=self.watch,
         )
 

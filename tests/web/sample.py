@@ -11,6 +11,7 @@ from crawlhealth.checks import Check, Selector, ValueSpec
 from crawlhealth.collector import Exposition
 from crawlhealth.config import Canary, Config, Route, Site
 from crawlhealth.history import Committed, StoredRun
+from crawlhealth.incident import Incident
 from crawlhealth.model import CanaryRun, CheckFailure, Classification, Evidence, Refusal, ValueResult
 from crawlhealth.outcome import Outcome, Reason, Source
 from crawlhealth.score import reasons
@@ -21,6 +22,7 @@ from crawlhealth.verdict import (
     BandState,
     Baseline,
     Diagnosis,
+    IncidentLabel,
     Penalty,
     Rates,
     Signal,
@@ -189,7 +191,32 @@ def past(site: str, now: float = NOW, *, hostile: bool = False) -> SitePast:
                     evidence=evidence(hostile=hostile), canary="listing" if number % 2 else "")
             for number in range(refused)
         ),
+        incidents=incidents(site, band, hostile=hostile),
     )  # fmt: skip
+
+
+def incidents(site: str, band: Band, *, hostile: bool = False) -> tuple[Incident, ...]:
+    """The present one of a bad site, and two that a person has labelled."""
+    course = COURSES[band]
+    past = tuple(
+        Incident(
+            site=site, start=NOW - days * DAY, end=NOW - days * DAY + 5 * HOUR, worst_score=61,
+            worst_band=Band.DEGRADING, worst_at=NOW - days * DAY + HOUR, first_reason=Signal.LATENCY, label=label,
+            diagnosis=Diagnosis.SITE, note=HOSTILE if hostile else "their sale was on", labelled_at=NOW,
+            right_reason=Signal.REFUSED,
+        )
+        for days, label in ((9, IncidentLabel.FALSE_ALARM), (20, IncidentLabel.TRUE))
+    )  # fmt: skip
+    if band not in (Band.DEGRADING, Band.RESISTING):
+        return past
+    start = NOW - course.hours * HOUR
+    advice = Advice(concurrency_ratio=0.0, paused=True) if band is Band.RESISTING else Advice(concurrency_ratio=0.65)
+    present = Incident(
+        site=site, start=start, worst_score=course.score, worst_band=band, worst_at=NOW - HOUR,
+        first_reason=Signal.CHALLENGE, diagnosis=Diagnosis.SITE, warned_at=start - 4 * HOUR, degrading_at=start,
+        advice=((start, advice),),
+    )  # fmt: skip
+    return (present, *past)
 
 
 def _verdict_then(site: str, band: Band, number: int) -> Verdict:

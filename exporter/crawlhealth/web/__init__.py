@@ -5,10 +5,11 @@ from crawlhealth.web.gate import Gate
 from crawlhealth.web.guard import Guard
 from crawlhealth.web.server import bind, run, url_of
 from crawlhealth.web.sites import SitesState
-from crawlhealth.web.siteview import PAGE_REFUSALS, PAGE_SPAN, SitePast
+from crawlhealth.web.siteview import PAGE_INCIDENTS, PAGE_REFUSALS, PAGE_SPAN, SitePast
 from crawlhealth.web.watch import Watch
 
 __all__ = [
+    "PAGE_INCIDENTS",
     "PAGE_REFUSALS",
     "PAGE_SPAN",
     "Gate",

@@ -19,6 +19,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from crawlhealth.collector import Exposition
 from crawlhealth.config import PushToken, Secret
 from crawlhealth.configfile import ConfigError
+from crawlhealth.history import Decisions
 from crawlhealth.series import Text
 from crawlhealth.traffic.gathering import Gathering
 from crawlhealth.traffic.intake import Intake
@@ -27,6 +28,7 @@ from crawlhealth.traffic.tokens import granted
 from crawlhealth.web.canaries import Take, canary_endpoint
 from crawlhealth.web.description import description_route
 from crawlhealth.web.exposition import metrics_endpoint
+from crawlhealth.web.incidents import IncidentEndpoints
 from crawlhealth.web.overriding import override_endpoint
 from crawlhealth.web.pages import landing_endpoint, site_endpoint
 from crawlhealth.web.push import PushEndpoints
@@ -67,12 +69,14 @@ class WebState:
     problem: Callable[[], str | None]
     take_canary: Take
     sites: SitesState
+    decisions: Decisions
     watch: Watch
 
 
 def create(state: WebState) -> ASGIApp:
     """The whole application."""
     pushes = PushEndpoints(state.intake, tokens=state.tokens, max_waiting_bytes=state.max_waiting_bytes)
+    incidents = IncidentEndpoints(names=state.sites.names, decisions=state.decisions, tokens=state.tokens)
     reloading = asyncio.Lock()  # reloads that wait for their turn must not take the threads that scrapes need
 
     async def healthy(_: Request) -> Response:
@@ -103,6 +107,7 @@ def create(state: WebState) -> ASGIApp:
             Route("/api/v1/windows", pushes.endpoint(WindowGathering), methods=["POST"]),
             description_route(),
             *site_routes(state.sites, state.watch),
+            *incidents.routes(),
             Route(
                 "/api/v1/sites/{name}/override",
                 override_endpoint(state.sites, state.tokens),

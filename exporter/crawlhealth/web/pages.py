@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable
+from functools import cache
+from urllib.parse import quote
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from starlette.concurrency import run_in_threadpool
@@ -62,11 +64,22 @@ def site_endpoint(exposition: Callable[[], Exposition], past: Callable[[str, flo
 
     async def page(request: Request) -> Response:
         text, status = await run_in_threadpool(render, request.path_params["name"], _again(request))
-        return HTMLResponse(text, status_code=status)
+        # browsers then say of its form that it is our own; towards others they say nothing still
+        return HTMLResponse(text, status_code=status, headers={"referrer-policy": "same-origin"})
 
     return page
 
 
+def problem_page(site: str, reason: str, status: int, *, back: str | None = None) -> Response:
+    """What a person sees whose form on the page of a site was not taken; `back` leads to that page."""
+    template = _environment().get_template("problem.html")
+    back = f"../../../{quote(site, safe='')}" if back is None else back
+    return HTMLResponse(
+        template.render(site=site, reason=reason, back=back, again=0, version=__version__), status_code=status
+    )
+
+
+@cache
 def _environment() -> Environment:
     return Environment(
         loader=PackageLoader("crawlhealth.web"),

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from urllib.parse import quote
 
-from crawlhealth import stats
+from crawlhealth import labels, stats
 from crawlhealth.collector import Exposition
+from crawlhealth.incident import Incident
 from crawlhealth.model import Refusal
 from crawlhealth.tally import Slot, Tally
 from crawlhealth.verdict import Advice, Band, Cost, Override, Rates, Signal, Verdict
 from crawlhealth.web import words
 from crawlhealth.web.chart import Chart, draw
+from crawlhealth.web.incidentview import IncidentView, incident_view
 from crawlhealth.web.runview import CanaryView, RefusalView, canary_view, refusal_view
 
 DAY = 86_400.0
@@ -20,6 +23,8 @@ PAGE_SPAN = 14 * DAY
 """How far back a page shows its site."""
 PAGE_REFUSALS = 20
 """How many refusals a page shows."""
+PAGE_INCIDENTS = 10
+"""How many incidents a page shows."""
 SHORTEST = 120.0
 """The chart of a young history spans at least this."""
 
@@ -35,6 +40,7 @@ class SitePast:
     verdicts: Sequence[Verdict] = ()
     slots: Sequence[Slot] = ()
     refusals: Sequence[Refusal] = ()
+    incidents: Sequence[Incident] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,9 +71,11 @@ class RouteRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SiteView:
-    """The page of one site."""
+    """The page of one site. `path` is its name as a part of addresses; `needs_token` says that posts need one."""
 
     name: str
+    path: str
+    needs_token: bool = False
     band: str = Band.UNKNOWN.value
     score: str = "no score"
     parser_score: str = "–"
@@ -84,7 +92,13 @@ class SiteView:
     routes_span: str = ""
     canaries: tuple[CanaryView, ...] = ()
     refusals: tuple[RefusalView, ...] = ()
+    incidents: tuple[IncidentView, ...] = ()
     charts: tuple[Chart, ...] = field(default=())
+
+    @property
+    def right_reasons(self) -> tuple[tuple[str, str], ...]:
+        """What the first reason of an incident can have been, as values of a form and in words."""
+        return tuple((signal.value, words.name(signal)) for signal in labels.REASONS)
 
     @property
     def failing(self) -> tuple[CanaryView, ...]:
@@ -109,10 +123,13 @@ def view(site: str, exposition: Exposition, past: SitePast) -> SiteView:
     ]
     page = SiteView(
         name=site,
+        path=quote(site, safe=""),
+        needs_token=bool(exposition.config.push.tokens),
         routes=routes,
         routes_span=span,
         canaries=tuple(sorted(canaries, key=lambda row: (row.ok, row.name, row.route))),
         refusals=tuple(refusal_view(refusal, now) for refusal in past.refusals),
+        incidents=tuple(incident_view(incident, now) for incident in past.incidents),
         charts=_charts(past, verdict, now),
     )
     return page if verdict is None else _with(page, verdict, now)
@@ -121,8 +138,8 @@ def view(site: str, exposition: Exposition, past: SitePast) -> SiteView:
 def _with(page: SiteView, verdict: Verdict, now: float) -> SiteView:
     """The page with what the verdict says."""
     window, baseline, state = verdict.window, verdict.baseline, verdict.state
-    return SiteView(
-        name=page.name,
+    return replace(
+        page,
         band=verdict.band.value,
         score=words.score(verdict.score),
         parser_score="–" if verdict.parser_score is None else str(verdict.parser_score),
@@ -135,11 +152,6 @@ def _with(page: SiteView, verdict: Verdict, now: float) -> SiteView:
         override=_override(verdict.override),
         signals=_signals(verdict),
         cost=_cost(verdict),
-        routes=page.routes,
-        routes_span=page.routes_span,
-        canaries=page.canaries,
-        refusals=page.refusals,
-        charts=page.charts,
     )
 
 

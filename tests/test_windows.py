@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import astuple
+from numpy.typing import NDArray
 
 from crawlhealth import stats
 from crawlhealth.outcome import Source
+from crawlhealth.panel import Panel
 from crawlhealth.tally import Slot, Tally
-from crawlhealth.weighted import Sums, View, by_route, of_source
+from crawlhealth.weighted import COLUMNS, Sums, View, by_route, of_source
 from crawlhealth.windows import Arrays, Windows
 from samples import DAY, HOUR, NOW, slot
 
@@ -41,18 +46,23 @@ TALLIES = st.builds(
     Tally, ok=COUNT, hard_block=COUNT, challenge=COUNT, error=COUNT, extractions_failed=COUNT, bytes=COUNT,
     credits=st.floats(0, 1000), latency=st.dictionaries(st.integers(0, len(stats.BOUNDS)), COUNT, max_size=5),
 )  # fmt: skip
-SLOTS = st.lists(
-    st.builds(
+
+
+def some_slots(*, minutes: int) -> st.SearchStrategy[list[Slot]]:
+    """Slots that began in the last so many minutes."""
+    one = st.builds(
         slot,
-        st.integers(min_value=0, max_value=3 * 1440).map(lambda minutes: NOW - minutes * MINUTE),
+        st.integers(min_value=0, max_value=minutes).map(lambda ago: NOW - ago * MINUTE),
         TALLIES,
         seconds=st.sampled_from([MINUTE, HOUR]),
         site=st.sampled_from(["books", "quotes"]),
         route=st.sampled_from(["direct", "dc-us"]),
         source=st.sampled_from(list(Source)),
-    ),
-    max_size=30,
-)
+    )
+    return st.lists(one, max_size=30)
+
+
+SLOTS = some_slots(minutes=3 * 1440)
 
 
 @given(slots=SLOTS, batch=st.integers(min_value=1, max_value=7))
@@ -144,3 +154,125 @@ def test_routes_and_sources_are_told_apart() -> None:
     )
     assert {route: sums.requests for route, sums in by_route(seen.strata).items()} == {"direct": 7, "dc-us": 5}
     assert (of_source(seen.strata, Source.CANARY).ok, of_source(seen.strata, Source.TRAFFIC).requests) == (4, 8)
+
+
+SEVERAL = [("books", "direct"), ("books", "dc-us"), ("quotes", "direct")]
+HISTOGRAMS = st.dictionaries(st.integers(0, len(stats.BOUNDS)), st.integers(1, 500), max_size=30)
+
+
+@given(slots=SLOTS)
+def test_a_panel_holds_what_the_views_hold(slots: list[Slot]) -> None:
+    made = windows(*slots)
+    sites = ["quotes", "unknown", "books"]
+    panel = made.panel(sites, NOW)
+    assert panel.half_lives.tolist() == list(LIVES)
+    for n, views in enumerate(made.read(sites, NOW)):
+        rows = np.flatnonzero(panel.owner == n).tolist()
+        for k, seen in enumerate(views):
+            assert panel.totals[n, k].tolist() == pytest.approx(list(astuple(seen.total)), rel=1e-12)
+            strata = {panel.keys[row]: list(panel.rows[row, k]) for row in rows}
+            assert strata == {key: pytest.approx(list(astuple(sums)), rel=1e-12) for key, sums in seen.strata.items()}
+            if seen.latency_p95 is not None:
+                assert panel.site_p95[n, k] == seen.latency_p95
+    assert [made.strata[row][1:] for row in panel.row_ids] == list(panel.keys) == list(panel.keys[:])
+    assert [made.strata[row][0] for row in panel.row_ids] == [sites[n] for n in panel.owner]
+
+
+@given(histograms=st.tuples(HISTOGRAMS, HISTOGRAMS, HISTOGRAMS), refused=st.integers(0, 500))
+def test_quantiles_are_those_of_the_histograms(histograms: tuple[dict[int, int], ...], refused: int) -> None:
+    slots = [
+        slot(NOW, Tally(ok=sum(timed.values()), challenge=refused, latency=timed), site=site, route=route)
+        for (site, route), timed in zip(SEVERAL, histograms, strict=True)
+    ]
+    panel = windows(*slots).panel(["books", "quotes"], NOW)
+    for row, timed in enumerate(histograms):
+        total = sum(timed.values())
+        low = 0.95 - 1.2816 * math.sqrt(0.95 * 0.05 / max(1, total))  # fresh requests: each counts as one
+        for k in range(len(LIVES)):
+            assert seconds(panel.p95[row, k]) == stats.quantile(timed, 0.95)
+            assert seconds(panel.p95_low[row, k]) == stats.quantile(timed, low)
+    together = Counter(histograms[0]) + Counter(histograms[1])
+    assert [seconds(value) for value in panel.site_p95[:, 0]] == [
+        stats.quantile(together, 0.95),
+        stats.quantile(histograms[2], 0.95),
+    ]
+
+
+def seconds(value: float) -> float | None:
+    return None if math.isnan(value) else float(value)
+
+
+def test_the_lower_bound_knows_how_much_old_requests_are_worth() -> None:
+    """Of 4 x 100 requests in ten minutes' steps the effective size is 177, half of which was timed."""
+    timed = dict.fromkeys(range(100, 150), 1)
+    slots = [slot(NOW - n * 600, Tally(ok=50, hard_block=50, latency=timed)) for n in range(4)]
+    panel = windows(*slots).panel(["books"], NOW)
+    size = 0.5 * 1.875**2 / 1.328125 * 100
+    low = 0.95 - 1.2816 * math.sqrt(0.95 * 0.05 / size)
+    assert panel.p95_low[0, 0] == stats.quantile(timed, low) < panel.p95[0, 0] == stats.quantile(timed, 0.95)
+
+
+@given(pieces=st.lists(some_slots(minutes=600), max_size=5))
+def test_remembered_quantiles_are_those_of_now(pieces: list[list[Slot]]) -> None:
+    made, seen = windows(), list[Slot]()
+    for piece in pieces:
+        made.add(piece)
+        seen += piece
+        panel, fresh = (one.panel(["books", "quotes"], NOW) for one in (made, windows(*seen)))
+        assert np.array_equal(panel.site_p95, fresh.site_p95, equal_nan=True)
+        assert np.array_equal(panel.p95, fresh.p95, equal_nan=True)
+
+
+def test_quantiles_stay_as_they_are_while_the_landmark_moves() -> None:
+    made = windows(*(slot(NOW, Tally(ok=20, latency={100 + n: 20}), route=f"r{n}") for n in range(3)))
+    before = made.panel(["books"], NOW)
+    made.add([slot(NOW + 11 * HOUR, Tally(ok=1), site="quotes")])
+    after = made.panel(["books"], NOW + 11 * HOUR)
+    assert (after.p95.tolist(), after.site_p95.tolist()) == (before.p95.tolist(), before.site_p95.tolist())
+
+
+def test_nothing_known_is_a_panel_without_rows() -> None:
+    panel = windows().panel(["books", "quotes"], NOW)
+    assert (panel.rows.shape, panel.p95.shape, len(panel.keys)) == ((0, 4, len(COLUMNS)), (0, 4), 0)
+    assert not panel.totals.any()
+    assert np.isnan(panel.site_p95).all()
+    assert windows(slot(NOW, Tally(ok=1))).panel([], NOW).site_p95.shape == (0, 4)
+
+
+def dense_latency(slots: list[Slot]) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.float64]]:
+    counts = [(n, *timed) for n, one in enumerate(slots) for timed in one.tally.latency.items()]
+    at, buckets, timed = np.array(counts, dtype=np.intp).reshape(-1, 3).T
+    return at, buckets, timed.astype(np.float64)
+
+
+def in_order(panel: Panel) -> list[int]:
+    return sorted(range(len(panel.keys)), key=lambda row: (panel.owner[row], panel.keys[row]))
+
+
+@given(slots=some_slots(minutes=600))
+def test_dense_slots_are_slots(slots: list[Slot]) -> None:
+    dense = windows()
+    by_time: dict[tuple[float, float], list[Slot]] = {}
+    for one in slots:
+        by_time.setdefault((one.start, one.seconds), []).append(one)
+    for (start, wide), some in by_time.items():
+        rows = dense.rows_for((one.site, one.route, one.source) for one in some)
+        values = np.array([[getattr(one.tally, name) for name in COLUMNS[:-2]] for one in some], dtype=np.float64)
+        dense.add_dense(rows, start, wide, values, dense_latency(some) if any(s.tally.latency for s in some) else None)
+    panel, expected = (made.panel(["books", "quotes"], NOW) for made in (dense, windows(*slots)))
+    assert np.allclose(panel.totals, expected.totals, rtol=1e-9, atol=1e-9)
+    assert np.array_equal(panel.site_p95, expected.site_p95, equal_nan=True)
+    order, theirs = in_order(panel), in_order(expected)
+    assert [panel.keys[row] for row in order] == [expected.keys[row] for row in theirs]
+    assert np.allclose(panel.rows[order], expected.rows[theirs], rtol=1e-9, atol=1e-9)
+
+
+def test_rows_keep_their_numbers_in_windows_made_anew() -> None:
+    made = windows(slot(NOW, Tally(ok=1)), slot(NOW, Tally(ok=2), site="quotes"))
+    kept = windows(slot(NOW, Tally(ok=3, latency={7: 3}), site="quotes"), slot(NOW, Tally(ok=4), site="new")).arrays()
+    again = Windows(LIVES, resolution=MINUTE, arrays=kept, known=made.strata)
+    assert [key[0] for key in again.strata] == ["books", "quotes", "new"]
+    panel = again.panel(["books", "quotes", "new"], NOW)
+    assert panel.row_ids.tolist() == [0, 1, 2]
+    assert panel.totals[:, 0, 0].tolist() == [0, 3, 4]
+    assert panel.site_p95[1, 0] == stats.middle(7)

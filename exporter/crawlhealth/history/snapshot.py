@@ -11,8 +11,8 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
+from crawlhealth.arrays import BUCKETS, Arrays, Stratum
 from crawlhealth.weighted import COLUMNS
-from crawlhealth.windows import BUCKETS, Arrays, Stratum
 
 FILE_NAME = "windows.npz"
 """What the file is called, beside the history."""
@@ -72,5 +72,13 @@ def load(path: Path) -> tuple[Mark, Arrays] | None:
     shape = (len(head.keys), len(head.mark.half_lives))
     if head.columns != COLUMNS or sums.shape != (*shape, len(COLUMNS)) or latency.shape != (*shape, BUCKETS):
         return None
-    arrays = Arrays(keys=head.keys, sums=sums, latency=latency, landmark=head.landmark, newest=head.newest)
-    return head.mark, arrays
+    used = np.flatnonzero(latency.any(axis=(0, 1)))
+    return head.mark, Arrays(
+        half_lives=np.array(head.mark.half_lives),
+        keys=head.keys,
+        sums=sums,
+        latency=latency,
+        landmark=head.landmark,
+        newest=head.newest,
+        span=(int(used[0]), int(used[-1]) + 1) if len(used) else None,
+    )

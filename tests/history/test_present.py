@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from crawlhealth.config import HistorySettings
@@ -73,6 +74,28 @@ def test_commits_are_in_the_windows_at_once_and_once(history: History) -> None:
     busy(history)
     assert same(totals(history), anew(history))
     assert totals(history, NOW)[1].ok > 400
+
+
+def test_panels_are_the_windows_with_what_was_ever_counted(history: History, path: Path) -> None:
+    names = [f"site{n}" for n in range(1500)]
+    for n in (0, 999, 1000, 1499):
+        history.add(observation(site=names[n], at=NOW, count=n + 1, seconds=0.2))
+    history.commit(NOW)
+    import_windows(path, SETTINGS, [slot(NOW - 3600, Tally(ok=7), site="site1000")], now=NOW)
+    history.refresh()
+    panels = list(history.panels(names, NOW, half_lives=LIVES))
+    assert [site for panel, _, _ in panels for site in panel.sites] == names
+    counted = dict(zip(names, np.concatenate([counts for _, counts, _ in panels]).tolist(), strict=True))
+    assert {site: count for site, count in counted.items() if count} == {
+        "site0": 1,
+        "site999": 1000,
+        "site1000": 1001,
+        "site1499": 1500,
+    }
+    assert np.flatnonzero(np.concatenate([generations for _, _, generations in panels])).tolist() == [1000]
+    records = list(history.records(names, NOW, half_lives=LIVES))
+    totals = [panel.totals[n, :, 0].tolist() for panel, _, _ in panels for n in range(len(panel.sites))]
+    assert totals == [[view.total.ok for view in record.windows] for record in records]
 
 
 def test_a_restart_reads_the_snapshot_and_not_the_slots(history: History, path: Path) -> None:

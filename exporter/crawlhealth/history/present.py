@@ -16,6 +16,7 @@ from pathlib import Path
 from crawlhealth.history import journal, rollup, rows, snapshot
 from crawlhealth.history.contents import CLOCK_SLACK
 from crawlhealth.history.database import connect
+from crawlhealth.panel import Panel
 from crawlhealth.tally import Slot
 from crawlhealth.weighted import View
 from crawlhealth.windows import Windows
@@ -31,6 +32,8 @@ SAVE_SLOTS = 500_000
 SAVE_GAP = 20.0
 """But a snapshot is never due sooner than so many seconds after the last."""
 AT_ONCE = 10_000
+SITES_AT_ONCE = 1000
+"""How many sites are read in one piece, so that a commit does not wait long for it."""
 
 
 class Present:
@@ -85,6 +88,15 @@ class Present:
             with self._lock:
                 views = next(reading)
             yield views
+
+    def panels(self, sites: Sequence[str], now: float) -> Iterator[Panel]:
+        """The windows of these sites as arrays, some hundred sites in a piece, in their order, after `prepare`."""
+        windows = self._windows
+        assert windows is not None, "prepared before it is read"
+        for first in range(0, len(sites), SITES_AT_ONCE):
+            with self._lock:
+                panel = windows.panel(sites[first : first + SITES_AT_ONCE], now)
+            yield panel
 
     def save(self, now: float | None = None) -> None:
         """Write a snapshot when one is due at `now`, or in any case; a failure costs only time at the next start."""

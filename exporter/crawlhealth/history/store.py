@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import math
 import sqlite3
 import threading
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,32 +11,36 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import IO
 
+import numpy as np
+from numpy.typing import NDArray
+
 from crawlhealth import stats
 from crawlhealth.config import HistorySettings
 from crawlhealth.evaluate import SiteRecord
 from crawlhealth.history import incidents, judgedrows, pushes, refusals, rows
 from crawlhealth.history.batch import Batch
-from crawlhealth.history.committed import Committed, RunKey, StoredRun, Timings
+from crawlhealth.history.committed import StoredRun, Timings
 from crawlhealth.history.contents import Contents, changed_by
-from crawlhealth.history.database import HistoryError, locked, open_database, size_on_disk, transaction
+from crawlhealth.history.database import HistoryError, locked, open_database, transaction
 from crawlhealth.history.housekeeping import Housekeeping
 from crawlhealth.history.journal import Learnt
-from crawlhealth.history.judged import Judged
 from crawlhealth.history.ondisk import OnDisk
 from crawlhealth.history.present import Present
 from crawlhealth.history.pushes import Pushed, PushKey
 from crawlhealth.history.record import Record
+from crawlhealth.history.shown import Shown
 from crawlhealth.incident import Incident, Warned
 from crawlhealth.metrics import CANARY_RUNS, MetricSpec
 from crawlhealth.model import CanaryRun, Observation, Refusal
 from crawlhealth.outcome import REFUSED
-from crawlhealth.tally import Slot
+from crawlhealth.panel import Panel
+from crawlhealth.tally import LARGEST
 from crawlhealth.verdict import Verdict
 
 log = logging.getLogger(__name__)
 
 
-class History:
+class History(Shown):
     """Everything seen, in memory until `commit`, then on disk. All methods may be called from any thread.
 
     Times are unix seconds. Readers see only what is on disk.
@@ -53,25 +56,18 @@ class History:
         disk: OnDisk,
         contents: Contents,
     ) -> None:
-        self._path = path
+        super().__init__(path, disk=disk, contents=contents)
         self._settings = settings
         self._file_lock = lock
         self._writer = writer
-        self._disk = disk
-        self._contents = contents
         self._pending = Batch()
         self._runs = dict(contents.runs)
         self._states = dict(contents.states)
         self._record = Record()
-        self._failures = 0
         self._failing = False
         self._keeping = Housekeeping(settings)
-        self._lock = threading.Lock()  # what is pending, and what of it is published
         self._commit_lock = threading.Lock()  # one commit at a time
-        self._layout_lock = threading.Lock()  # while rows move to hours, so that no record sees them twice or never
         self._present = Present(path, resolution=settings.resolution.total_seconds())
-        self.judged = Judged(path, disk)
-        """How each hour of each site was judged."""
         self._wanted = threading.Event()  # somebody waits for a commit
 
     @classmethod
@@ -274,10 +270,7 @@ class History:
         Latency is read in the shortest window that holds `enough` requests. For one thread at a time. The first call,
         and others after an import or a change of half-lives, read the disk. Raises HistoryError where that fails.
         """
-        try:
-            self._present.prepare(half_lives, now, generation=self._contents.generation)
-        except (sqlite3.Error, ValueError) as error:
-            raise HistoryError(f"cannot read the slots from {self._path}: {error}") from error
+        self._prepare(half_lives, now)
         contents = self._contents
         for site, windows in zip(sites, self._present.read(sites, now, enough=enough), strict=True):
             yield SiteRecord(
@@ -291,66 +284,31 @@ class History:
         """What is on disk of one site, as `records` tells it."""
         return next(self.records([site], now, half_lives=half_lives))
 
+    def panels(
+        self, sites: Sequence[str], now: float, *, half_lives: Sequence[float]
+    ) -> Iterator[tuple[Panel, NDArray[np.int64], NDArray[np.int64]]]:
+        """What is on disk of these sites in their order, in pieces, with windows of these half-lives.
+
+        Beside each panel, how many requests were ever counted of each site, and the generation of its last import. For
+        one thread at a time; reads the disk and raises as `records`.
+        """
+        self._prepare(half_lives, now)
+        requests, imported = self._contents.requests, self._contents.imported
+        for panel in self._present.panels(sites, now):
+            counted = np.array([min(requests.get(site, 0), LARGEST) for site in panel.sites], dtype=np.int64)
+            yield panel, counted, np.array([imported.get(site, 0) for site in panel.sites], dtype=np.int64)
+
+    def _prepare(self, half_lives: Sequence[float], now: float) -> None:
+        try:
+            self._present.prepare(half_lives, now, generation=self._contents.generation)
+        except (sqlite3.Error, ValueError) as error:
+            raise HistoryError(f"cannot read the slots from {self._path}: {error}") from error
+
     def save_windows(self, now: float) -> None:
         """Write a snapshot of the windows when one is due, so that the next start is quick."""
         self._present.save(now)
-
-    def hours(self, site: str, since: float, until: float = math.inf) -> tuple[Slot, ...]:
-        """All of a site on disk that began from `since` until before `until`: whole hours, then the fine slots.
-
-        Raises HistoryError.
-        """
-        with self._layout_lock:
-            return self._disk.hours(site, since, until)
-
-    def baselines(self) -> Mapping[str, Learnt]:
-        """The baselines that were kept."""
-        with self._lock:
-            return dict(self._contents.baselines)
 
     def put_baseline(self, site: str, learnt: Learnt) -> None:
         """Keep the baseline of a site, so that a start need not learn it again."""
         with self._lock:
             self._pending.baselines[site] = learnt
-
-    def verdicts(self, site: str, since: float) -> tuple[Verdict, ...]:
-        """The recorded verdicts on a site from `since` on, oldest first: every change of band, and one an hour."""
-        return self._disk.verdicts(site, since)
-
-    def unfinished(self) -> tuple[Sequence[Incident], Mapping[str, Warned]]:
-        """The incidents on disk that have not ended, and the early warnings: what a restart goes on from."""
-        return self._disk.unfinished()
-
-    def refusals(self, site: str, limit: int) -> tuple[Refusal, ...]:
-        """The latest refusals of a site with their evidence, newest first, a few of each kind."""
-        return self._disk.refusals(site, limit)
-
-    def committed(self) -> Committed:
-        """Everything on disk that /metrics shows, at one moment."""
-        with self._lock:
-            contents = self._contents
-            return Committed(
-                totals=dict(contents.totals),
-                last=dict(contents.last),
-                counters=dict(contents.counters),
-                timings=dict(contents.timings),
-                runs=dict(contents.runs),
-                at=contents.at,
-                failures=self._failures,
-                size=size_on_disk(self._path),
-            )
-
-    def states(self) -> Mapping[str, Verdict]:
-        """The latest verdict on every site that is on disk."""
-        with self._lock:
-            return dict(self._contents.states)
-
-    def runs(self) -> Mapping[RunKey, StoredRun]:
-        """The latest run of every canary through each route that is on disk."""
-        with self._lock:
-            return dict(self._contents.runs)
-
-    def sizes(self) -> Mapping[tuple[str, str, str], tuple[int, ...]]:
-        """The sizes of the last pages served, by site, canary and route."""
-        with self._lock:
-            return {key: stored.sizes for key, stored in self._contents.runs.items()}

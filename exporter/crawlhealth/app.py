@@ -26,7 +26,7 @@ from crawlhealth.series import Text
 from crawlhealth.telemetry import Telemetry
 from crawlhealth.traffic.intake import Intake
 from crawlhealth.traffic.norms import Norms
-from crawlhealth.verdict import Override
+from crawlhealth.verdict import Accepted, Override
 from crawlhealth.web import PAGE_INCIDENTS, PAGE_REFUSALS, PAGE_SPAN, SitePast, SitesState, Watch, WebState
 
 log = logging.getLogger(__name__)
@@ -53,6 +53,7 @@ class Service:
         self.telemetry.reloaded(time.time())
         self.history = History.open(self.config.data_dir / FILE_NAME, self.config.history, now=time.time())
         self._decisions = Decisions.open(self.config.data_dir / FILE_NAME, now=time.time())
+        self._accepted: Mapping[str, Accepted] = self._decisions.accepted()
         self._judging = threading.Lock()
         self._sites = SitesState(
             names=lambda: self.config.sites,
@@ -131,6 +132,7 @@ class Service:
             verdicts=tuple(self._judge.verdicts.values()),
             now=time.time(),
             awaited=self._awaited,
+            accepted=self._accepted,
         )
 
     def past(self, site: str, now: float) -> SitePast:
@@ -141,6 +143,7 @@ class Service:
             slots=self.history.hours(site, since),
             refusals=self.history.refusals(site, PAGE_REFUSALS),
             incidents=self._decisions.incidents(site=site, limit=PAGE_INCIDENTS),
+            accepted=self._decisions.accepted_of(site),
         )
 
     def text(self) -> Text:
@@ -174,6 +177,8 @@ class Service:
             take_canary=self._arrivals.take,
             sites=self._sites,
             decisions=self._decisions,
+            baseline=lambda: self.config.score.baseline,
+            judge=self._evaluate,
             watch=self.watch,
         )
 
@@ -200,6 +205,7 @@ class Service:
     def _evaluate(self) -> None:
         with self._judging:
             now = time.time()
+            self._accepted = self._decisions.accepted()
             self._judge.judge(self.config, now)
             if self.telemetry.evaluated_at is None:
                 gc.freeze()  # else each collection looks at what thousands of sites keep, and stops everything for long

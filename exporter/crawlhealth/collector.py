@@ -21,7 +21,7 @@ from crawlhealth.model import CanaryRun
 from crawlhealth.outcome import Outcome, Source
 from crawlhealth.series import Families, Series
 from crawlhealth.tally import Tally
-from crawlhealth.verdict import Band, Rates, Signal, Verdict
+from crawlhealth.verdict import Accepted, Band, Rates, Signal, Verdict
 
 _OUTCOMES = tuple(outcome.value for outcome in Outcome)
 _BANDS = tuple(band.value for band in Band)
@@ -47,7 +47,8 @@ LAG_FIRST = 0.001
 class Exposition:
     """All that is shown at one moment: the configuration, what is on disk, the verdicts, and the time.
 
-    `awaited` says since when each pushed canary (site, name) could have arrived here.
+    `awaited` says since when each pushed canary (site, name) could have arrived here. `accepted` is what people
+    accepted as normal and is in force, by site.
     """
 
     config: Config
@@ -55,6 +56,7 @@ class Exposition:
     verdicts: tuple[Verdict, ...]
     now: float
     awaited: Mapping[tuple[str, str], float] = field(default_factory=dict)
+    accepted: Mapping[str, Accepted] = field(default_factory=dict)
 
     def stored_runs(self) -> Iterator[tuple[Canary, StoredRun]]:
         """The latest run of every configured canary through each of its routes, where there is one."""
@@ -107,6 +109,9 @@ def show(exposition: Exposition, shown: Series) -> None:
             _conclusions(shown, verdict)
             if full:
                 _measured(shown, verdict, exposition)
+    for site, accepted in exposition.accepted.items():
+        if site in exposition.config.sites:
+            shown.put(metrics.BASELINE_ACCEPTED, (site,), accepted.at)
     _canaries(shown, exposition)
     _history(shown, exposition.committed)
 

@@ -93,6 +93,10 @@ WINDOW_REQUESTS = _gauge("window_requests", "Weighted requests in the present wi
 WINDOW_SECONDS = _gauge("window_seconds", "Half-life of the present window.", "site")
 BASELINE_SECONDS = _gauge("baseline_seconds", "How much time the baseline is made of.", "site")
 BASELINE_AGE = _gauge("baseline_age_seconds", "Time since the newest hour of the baseline.", "site")
+BASELINE_ACCEPTED = _gauge(
+    "baseline_accepted_timestamp_seconds", "When a person accepted what the site does as its normal; else absent.",
+    "site",
+)  # fmt: skip
 ROUTE_REFUSED = _gauge(
     "route_refused_ratio", "Share of requests refused in the present window, by route.", "site", "route"
 )

@@ -17,7 +17,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from crawlhealth.collector import Exposition
-from crawlhealth.config import PushToken, Secret
+from crawlhealth.config import BaselineSettings, PushToken, Secret
 from crawlhealth.configfile import ConfigError
 from crawlhealth.history import Decisions
 from crawlhealth.series import Text
@@ -25,6 +25,7 @@ from crawlhealth.traffic.gathering import Gathering
 from crawlhealth.traffic.intake import Intake
 from crawlhealth.traffic.minutes import WindowGathering
 from crawlhealth.traffic.tokens import granted
+from crawlhealth.web.accepting import AcceptEndpoints
 from crawlhealth.web.canaries import Take, canary_endpoint
 from crawlhealth.web.description import description_route
 from crawlhealth.web.exposition import metrics_endpoint
@@ -54,7 +55,8 @@ class WebState:
 
     `past` is what the history knows of a site at a time. `reload` raises ConfigError when the new configuration cannot
     be read. `tokens` are those that may post; none means that posting needs no token. `max_waiting_bytes` of pushes
-    may be in memory at once. `problem` says what keeps the exporter from working, None while it works.
+    may be in memory at once. `baseline` says how baselines are made; `judge` judges all sites at once. `problem` says
+    what keeps the exporter from working, None while it works.
     """
 
     text: Callable[[], Text]
@@ -70,6 +72,8 @@ class WebState:
     take_canary: Take
     sites: SitesState
     decisions: Decisions
+    baseline: Callable[[], BaselineSettings]
+    judge: Callable[[], None]
     watch: Watch
 
 
@@ -77,6 +81,13 @@ def create(state: WebState) -> ASGIApp:
     """The whole application."""
     pushes = PushEndpoints(state.intake, tokens=state.tokens, max_waiting_bytes=state.max_waiting_bytes)
     incidents = IncidentEndpoints(names=state.sites.names, decisions=state.decisions, tokens=state.tokens)
+    accepting = AcceptEndpoints(
+        names=state.sites.names,
+        decisions=state.decisions,
+        tokens=state.tokens,
+        settings=state.baseline,
+        judge=state.judge,
+    )
     reloading = asyncio.Lock()  # reloads that wait for their turn must not take the threads that scrapes need
 
     async def healthy(_: Request) -> Response:
@@ -108,6 +119,7 @@ def create(state: WebState) -> ASGIApp:
             description_route(),
             *site_routes(state.sites, state.watch),
             *incidents.routes(),
+            *accepting.routes(),
             Route(
                 "/api/v1/sites/{name}/override",
                 override_endpoint(state.sites, state.tokens),

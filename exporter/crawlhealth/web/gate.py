@@ -171,6 +171,12 @@ def _crawlers(scope: Scope) -> bool:
     return scope["method"] in ("POST", "PUT") or scope["path"].startswith("/api/")
 
 
+def basic_user(header: str) -> str | None:
+    """The user that an Authorization header names; the gate lets none pass whose password is wrong."""
+    given = _basic(header)
+    return None if given is None else given[0]
+
+
 def _basic(header: str) -> tuple[str, bytes] | None:
     """The user and password of an Authorization header; None without them."""
     scheme, _, text = header.partition(" ")

@@ -11,8 +11,9 @@ from crawlhealth.collector import Exposition
 from crawlhealth.incident import Incident
 from crawlhealth.model import Refusal
 from crawlhealth.tally import Slot, Tally
-from crawlhealth.verdict import Advice, Band, Cost, Override, Rates, Signal, Verdict
+from crawlhealth.verdict import Accepted, Advice, Band, Cost, Override, Rates, Signal, Verdict
 from crawlhealth.web import words
+from crawlhealth.web.acceptview import AcceptView, accept_view
 from crawlhealth.web.chart import Chart, draw
 from crawlhealth.web.incidentview import IncidentView, incident_view
 from crawlhealth.web.runview import CanaryView, RefusalView, canary_view, refusal_view
@@ -41,6 +42,7 @@ class SitePast:
     slots: Sequence[Slot] = ()
     refusals: Sequence[Refusal] = ()
     incidents: Sequence[Incident] = ()
+    accepted: Sequence[tuple[Accepted, float | None]] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,6 +95,7 @@ class SiteView:
     canaries: tuple[CanaryView, ...] = ()
     refusals: tuple[RefusalView, ...] = ()
     incidents: tuple[IncidentView, ...] = ()
+    accepting: AcceptView = field(default_factory=AcceptView)
     charts: tuple[Chart, ...] = field(default=())
 
     @property
@@ -130,6 +133,9 @@ def view(site: str, exposition: Exposition, past: SitePast) -> SiteView:
         canaries=tuple(sorted(canaries, key=lambda row: (row.ok, row.name, row.route))),
         refusals=tuple(refusal_view(refusal, now) for refusal in past.refusals),
         incidents=tuple(incident_view(incident, now) for incident in past.incidents),
+        accepting=accept_view(
+            verdict, past.incidents, past.accepted, now=now, settings=exposition.config.score.baseline
+        ),
         charts=_charts(past, verdict, now),
     )
     return page if verdict is None else _with(page, verdict, now)

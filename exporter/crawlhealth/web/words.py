@@ -15,6 +15,11 @@ UNKNOWN: Mapping[Unknown, str] = {
         "No score: the site has no normal of its own yet."
         " Import its history, or wait for 24 hours with ten requests each."
     ),
+    Unknown.MOSTLY_ERRORS: "No score: most requests end in errors, which say nothing of how the site treats us.",
+    Unknown.BASELINE_REFUSED: (
+        "No score: all that is known of the site is that it refuses more than it serves. A person decides whether that"
+        " is its normal."
+    ),
 }
 BAND: Mapping[Band, str] = {
     Band.NORMAL: "The site serves as it normally does.",
@@ -38,6 +43,7 @@ DIAGNOSIS: Mapping[Diagnosis, str] = {
     Diagnosis.SELF: "It is our own connection: several sites fail at once, and none of them is to blame.",
 }
 HELD = "Held: too little has come in since to judge it anew, and silence is not recovery."
+EASED = "Held: its canaries are served again, so crawlers return step by step until their requests are judged."
 OVERRIDE: Mapping[OverrideKind, str] = {
     OverrideKind.PAUSE: "paused by a person",
     OverrideKind.RESUME: "resumed by a person",
@@ -116,7 +122,7 @@ def headline(verdict: Verdict) -> tuple[str, ...]:
     if verdict.unknown is not None:
         said = [UNKNOWN[verdict.unknown]] if verdict.band is Band.UNKNOWN else [*said, UNKNOWN[verdict.unknown]]
     if verdict.state.held:
-        said.append(HELD)
+        said.append(HELD if verdict.state.eased_at is None else EASED)
     if DIAGNOSIS[verdict.diagnosis]:
         said.append(DIAGNOSIS[verdict.diagnosis])
     if verdict.maintenance:

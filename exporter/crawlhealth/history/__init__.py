@@ -12,6 +12,7 @@ from crawlhealth.history.pushes import Pushed, PushKey
 from crawlhealth.history.reading import past_incidents, past_slots, reading, stored_runs
 from crawlhealth.history.rollup import DAY, KEEP_DAYS
 from crawlhealth.history.store import History
+from crawlhealth.history.stretches import span, stretches, stretches_of
 
 __all__ = [
     "DAY",
@@ -35,5 +36,8 @@ __all__ = [
     "past_incidents",
     "past_slots",
     "reading",
+    "span",
     "stored_runs",
+    "stretches",
+    "stretches_of",
 ]

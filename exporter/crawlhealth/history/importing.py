@@ -30,7 +30,7 @@ def import_windows(path: Path, settings: HistorySettings, slots: Iterable[Slot],
     try:
         with closing(open_undamaged(path, now=now)) as connection:
             kept = (now - settings.keep_hours.total_seconds()) // rollup.DAY * rollup.DAY
-            taken = _gather(connection, slots, oldest=kept)
+            taken = gather(connection, slots, oldest=kept)
             fine_from = (now - settings.keep_minutes.total_seconds()) // HOUR * HOUR
             days = connection.execute("SELECT DISTINCT site, day FROM incoming ORDER BY site, day").fetchall()
             for first in range(0, len(days), DAYS_AT_ONCE):
@@ -49,8 +49,12 @@ def import_windows(path: Path, settings: HistorySettings, slots: Iterable[Slot],
         raise HistoryError(f"cannot import into the history {path}: {error}") from error
 
 
-def _gather(connection: sqlite3.Connection, slots: Iterable[Slot], *, oldest: float) -> int:
-    """Put the slots, in any order, where they can be read by site and day; a later one replaces its like."""
+def gather(connection: sqlite3.Connection, slots: Iterable[Slot], *, oldest: float) -> int:
+    """Put the slots, in any order, where they can be read by site and day: a temporary table `incoming`; how many.
+
+    A later one replaces its like, and of slots that overlap one another the finer ones stay. Raises ValueError for
+    one of less than a day that is older than `oldest`.
+    """
     taken = 0
 
     def counted() -> Iterator[tuple[object, ...]]:

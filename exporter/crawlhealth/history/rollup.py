@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 import msgspec
@@ -156,10 +156,21 @@ def packed(hours: Mapping[tuple[str, Source, float], Tally]) -> bytes:
 
 
 def _unpacked(strata: bytes) -> Hours:
-    """The hours that were packed, compressed or not as in the first version. Raises ValueError on anything else."""
+    """The hours that were packed. Raises ValueError on anything else."""
+    return {(route, source, start): unpack(tally) for route, source, start, tally in decoded(strata)}
+
+
+def decoded(
+    strata: bytes, decompress: Callable[[bytes], bytes] = zstandard.decompress
+) -> list[tuple[str, Source, float, bytes]]:
+    """Packed hours as route, source, start and packed tally. Raises ValueError on anything else.
+
+    They are compressed, or not as in the first version. Who reads many brings a decompressor: to make one takes longer
+    than a day.
+    """
     if strata.startswith(zstandard.FRAME_HEADER):
         try:
-            strata = zstandard.decompress(strata)
+            strata = decompress(strata)
         except zstandard.ZstdError as error:
             raise ValueError(f"not packed hours: {error}") from error
-    return {(route, source, start): unpack(tally) for route, source, start, tally in _decode(strata)}
+    return _decode(strata)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -12,6 +13,7 @@ from threading import Thread
 
 import pytest
 import requests
+from playwright.sync_api import sync_playwright
 
 from crawlhealth.config import HistorySettings
 from crawlhealth.history import FILE_NAME, Decisions, History
@@ -276,3 +278,27 @@ def test_it_outlives_a_crash(tmp_path: Path) -> None:
         exporter.start()
         assert metric(exporter) == at
         assert "by anna" in exporter.get("/sites/books").text
+
+
+def test_a_person_accepts_with_a_phone(tmp_path: Path) -> None:
+    chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    assert chromium, "this test needs Chromium on the PATH (Debian package chromium)"
+    with begin(tmp_path / "phone") as exporter, sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        page = browser.new_page(viewport={"width": 400, "height": 900}, java_script_enabled=False)
+        page.goto(exporter.url + "/sites/books")
+        page.get_by_text("Accept what this site does now as its normal").click()
+        page.get_by_label("your name").fill("anna")
+        page.get_by_label("token").locator("visible=true").fill("geheim")
+        page.get_by_role("button", name="accept", exact=True).click()
+        assert page.url == exporter.url + "/sites/books"
+        assert page.get_by_text(f"Accepted as normal since {moment(STARTED)} by anna").is_visible()
+        page.get_by_label("token").locator("visible=true").first.fill("falsch")
+        page.get_by_role("button", name="take back what was accepted").click()
+        assert page.get_by_role("heading", name="This was not taken").is_visible()
+        page.get_by_role("link", name="back to books").click()
+        page.get_by_label("token").locator("visible=true").first.fill("geheim")
+        page.get_by_role("button", name="take back what was accepted").click()
+        assert page.get_by_text("Accepted as normal since").locator("visible=true").count() == 0
+        assert metric(exporter) is None
+        browser.close()

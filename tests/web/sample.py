@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from crawlhealth import stats
 from crawlhealth.checks import Check, Selector, ValueSpec
@@ -17,6 +17,7 @@ from crawlhealth.outcome import Outcome, Reason, Source
 from crawlhealth.score import reasons
 from crawlhealth.tally import Slot, Tally
 from crawlhealth.verdict import (
+    Accepted,
     Advice,
     Band,
     BandState,
@@ -192,7 +193,17 @@ def past(site: str, now: float = NOW, *, hostile: bool = False) -> SitePast:
             for number in range(refused)
         ),
         incidents=incidents(site, band, hostile=hostile),
+        accepted=accepted(site, band, hostile=hostile),
     )  # fmt: skip
+
+
+def accepted(site: str, band: Band, *, hostile: bool = False) -> tuple[tuple[Accepted, float | None], ...]:
+    """What a person accepted of a degrading site, after taking back something else."""
+    if band is not Band.DEGRADING:
+        return ()
+    note = HOSTILE if hostile else "their new shop challenges first visits"
+    one = Accepted(site=site, at=NOW - 30 * DAY, since=NOW - 31 * DAY, by="anna", note=note)
+    return ((one, None), (replace(one, at=NOW - 40 * DAY, by="ben"), NOW - 35 * DAY))
 
 
 def incidents(site: str, band: Band, *, hostile: bool = False) -> tuple[Incident, ...]:

@@ -81,6 +81,11 @@ def test_every_page_fits_its_screen_can_be_read_and_asks_nobody_else(page: Page,
         page.goto(url + path)
         assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0, path
         assert page.evaluate(MEASURE) == [], path
+        page.evaluate("document.querySelectorAll('details').forEach(one => { one.open = true })")
+        assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0, f"{path}, all opened"
+        assert page.evaluate(MEASURE) == [], f"{path}, all opened"
+        fields = page.locator("input:visible, select:visible")
+        assert all(fields.nth(n).evaluate("f => f.labels.length || f.ariaLabel") for n in range(fields.count())), path
     assert [address for address in asked if not address.startswith(url)] == []
 
 

@@ -16,6 +16,7 @@ from crawlhealth.traffic import windows
 from crawlhealth.traffic.body import CODINGS
 from crawlhealth.traffic.observations import Item
 from crawlhealth.traffic.report import Report
+from crawlhealth.web import accepting
 from crawlhealth.web.push import TYPES
 
 DOCUMENT: dict[str, Any] = yaml.safe_load(resources.files("crawlhealth.web").joinpath("openapi.yaml").read_bytes())
@@ -29,6 +30,7 @@ SCHEMAS = DOCUMENT["components"]["schemas"]
         pytest.param("Window", windows._Window, id="windows"),
         pytest.param("Report", Report, id="the answer"),
         pytest.param("Arrival", arrival._Sent, id="canaries"),
+        pytest.param("Acceptance", accepting._Wanted, id="a new normal"),
     ],
 )
 def test_the_fields_are_those_that_are_read(schema: str, struct: type[msgspec.Struct]) -> None:

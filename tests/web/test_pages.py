@@ -97,6 +97,10 @@ def test_what_a_person_on_call_needs_is_on_the_page(url: str) -> None:
         "cf-mitigated: challenge in header",
         "cloudflare challenge, canary listing through dc-us",
         "score from 9",
+        "Accepted as normal since 2026-10-30 12:00:00 UTC by anna: &lt;script&gt;",
+        "take back what was accepted 30 d ago",
+        "by ben: ",
+        "(taken back 2026-10-26 12:00:00 UTC)",
     ):
         assert text in page, text
 

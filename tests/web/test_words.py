@@ -33,6 +33,17 @@ BAD = sample.verdict("shop", Band.RESISTING)
             id="held",
         ),
         pytest.param(
+            replace(
+                BAD, state=BandState(band=Band.DEGRADING, held=True, eased_at=NOW), unknown=Unknown.NOT_ENOUGH_REQUESTS
+            ),
+            ["worse than its own normal", "not enough requests", "canaries are served again", "It is the site"],
+            id="on its way back",
+        ),
+        pytest.param(
+            Verdict(site="maps", at=NOW, state=BandState(), unknown=Unknown.BASELINE_REFUSED),
+            ["A person decides whether that is its normal"], id="refused from the beginning",
+        ),
+        pytest.param(
             Verdict(site="maps", at=NOW, state=BandState(), unknown=Unknown.NO_BASELINE), ["no normal of its own"],
             id="unknown",
         ),
@@ -130,3 +141,7 @@ def test_a_young_site_is_drawn_over_the_time_it_was_judged_in() -> None:
     assert [chart.title for chart in page.charts] == ["Last 30 min", "Last 24 h", "Last 14 d"]
     assert [chart.title for chart in view("shop", shown, sample.past("shop")).charts] == ["Last 24 h", "Last 14 d"]
     assert [chart.title for chart in view("shop", shown, SitePast()).charts] == ["Last 2 min"]
+
+
+def test_every_reason_for_no_score_has_its_words() -> None:
+    assert set(words.UNKNOWN) == set(Unknown)

@@ -288,7 +288,7 @@ def test_a_person_accepts_with_a_phone(tmp_path: Path) -> None:
         page = browser.new_page(viewport={"width": 400, "height": 900}, java_script_enabled=False)
         page.goto(exporter.url + "/sites/books")
         page.get_by_text("Accept what this site does now as its normal").click()
-        page.get_by_label("your name").fill("anna")
+        page.get_by_label("name").fill("anna")
         page.get_by_label("token").locator("visible=true").fill("geheim")
         page.get_by_role("button", name="accept", exact=True).click()
         assert page.url == exporter.url + "/sites/books"

@@ -135,7 +135,7 @@ def figures(incidents: Sequence[Incident], told: Sequence[Obedience], now: float
         reason_right=sum(right),
         reason_wrong=len(right) - sum(right),
         reason_unknown=len(incidents) - len(right),
-        paused_seconds=sum(incident.paused(now) for incident in incidents),
+        paused_seconds=round(sum(incident.paused(now) for incident in incidents), 3),
         advised=len(told),
         obeyed=sum(each.obeyed for each in told),
         advised_ratio=_median(each.advised for each in told),

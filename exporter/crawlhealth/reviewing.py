@@ -93,7 +93,8 @@ def review(*, since: str, until: str | None, site: str | None, as_json: bool, pa
     """Tell how good the judgement was: the incidents that began in a time, how many were true, and how early.
 
     Precision is true / labelled. Lead times are medians. Advice was obeyed when the traffic of the hours after it, as a
-    share of that in the same hours a day before, was at most 0.1 over what was advised; hours are kept 90 days.
+    share of that in the same hours a day before, was at most 0.1 over what was advised; it is told as far back as hours
+    are kept (`history.keep_hours`).
     """
     config = load(path)
     now = time.time()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import fields
 from importlib import resources
 from typing import Any
 
@@ -10,13 +11,15 @@ import msgspec
 import pytest
 import yaml
 
+from crawlhealth import incidentanswer, labels
 from crawlhealth.canary import arrival
 from crawlhealth.outcome import Outcome
 from crawlhealth.traffic import windows
 from crawlhealth.traffic.body import CODINGS
 from crawlhealth.traffic.observations import Item
 from crawlhealth.traffic.report import Report
-from crawlhealth.web import accepting
+from crawlhealth.verdict import IncidentLabel
+from crawlhealth.web import accepting, incidents
 from crawlhealth.web.push import TYPES
 
 DOCUMENT: dict[str, Any] = yaml.safe_load(resources.files("crawlhealth.web").joinpath("openapi.yaml").read_bytes())
@@ -30,6 +33,7 @@ SCHEMAS = DOCUMENT["components"]["schemas"]
         pytest.param("Window", windows._Window, id="windows"),
         pytest.param("Report", Report, id="the answer"),
         pytest.param("Arrival", arrival._Sent, id="canaries"),
+        pytest.param("Label", incidents._Wanted, id="labels"),
         pytest.param("Acceptance", accepting._Wanted, id="a new normal"),
     ],
 )
@@ -44,6 +48,13 @@ def test_words_are_those_that_are_known() -> None:
     assert SCHEMAS["Observation"]["properties"]["outcome"]["enum"] == [outcome.value for outcome in Outcome]
     assert set(DOCUMENT["components"]["parameters"]["coding"]["schema"]["enum"]) == CODINGS.keys() - {""}
     assert set(DOCUMENT["paths"]["/api/v1/observations"]["post"]["requestBody"]["content"]) <= TYPES
+
+
+def test_what_may_be_said_of_an_incident_is_what_is_read() -> None:
+    properties = SCHEMAS["Label"]["properties"]
+    assert properties["label"]["enum"] == [label.value for label in IncidentLabel]
+    assert properties["reason"]["enum"] == [*(signal.value for signal in labels.REASONS), None]
+    assert set(SCHEMAS["Incident"]["properties"]) == {field.name for field in fields(incidentanswer.IncidentAnswer)}
 
 
 def test_every_reference_leads_somewhere() -> None:

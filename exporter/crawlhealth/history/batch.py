@@ -11,6 +11,7 @@ from crawlhealth.history.incidents import IncidentKey
 from crawlhealth.history.journal import Learnt
 from crawlhealth.history.pushes import Pushed, PushKey
 from crawlhealth.history.refusals import Refusals, gather
+from crawlhealth.history.resets import Reset
 from crawlhealth.incident import Incident, Warned
 from crawlhealth.metrics import REASONS
 from crawlhealth.model import Observation
@@ -39,6 +40,7 @@ class Batch:
     verdicts: dict[tuple[str, float], Verdict] = field(default_factory=dict)
     incidents: dict[IncidentKey, Incident] = field(default_factory=dict)
     warned: dict[str, Warned | None] = field(default_factory=dict)
+    resets: list[Reset] = field(default_factory=list)
     refusals: Refusals = field(default_factory=dict)
     baselines: dict[str, Learnt] = field(default_factory=dict)
     pushes: dict[PushKey, Pushed] = field(default_factory=dict)
@@ -55,6 +57,7 @@ class Batch:
                 self.verdicts,
                 self.incidents,
                 self.warned,
+                self.resets,
                 self.refusals,
                 self.baselines,
                 self.pushes,
@@ -96,6 +99,7 @@ class Batch:
         self.verdicts.update(later.verdicts)
         self.incidents.update(later.incidents)
         self.warned.update(later.warned)
+        self.resets += later.resets
         self.baselines.update(later.baselines)
         for refusals in later.refusals.values():
             for refusal in refusals:

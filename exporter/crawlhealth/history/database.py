@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, TypeVar
 
-from crawlhealth.history import acceptances, incidents, journal, judgedrows, pushes
+from crawlhealth.history import acceptances, incidents, journal, judgedrows, pushes, resets
 
 log = logging.getLogger(__name__)
 
@@ -81,6 +81,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     incidents.create,
     acceptances.create,
     judgedrows.create,
+    resets.create,
 )
 """Each brings the schema from the version of its place to the next; never changed once released."""
 

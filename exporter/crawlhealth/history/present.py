@@ -1,37 +1,39 @@
 """The windows of all sites as the history has them: from the last snapshot and the journal, or anew from the slots.
 
-A commit brings them what it added. Without a snapshot nothing is lost but time at the next start.
+A commit brings them what it added, an evaluation resets those of single sites. A snapshot holds what is on disk, never
+more. Without one nothing is lost but time at the next start.
 """
 
 from __future__ import annotations
 
 import logging
+import math
 import sqlite3
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections import deque
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
-from itertools import chain, islice
 from pathlib import Path
 
-from crawlhealth.history import journal, rollup, rows, snapshot
+import numpy as np
+
+from crawlhealth.history import anew, journal, resets, rows, snapshot
 from crawlhealth.history.contents import CLOCK_SLACK
 from crawlhealth.history.database import connect
+from crawlhealth.history.resets import Reset
 from crawlhealth.panel import Panel
 from crawlhealth.tally import Slot
 from crawlhealth.weighted import View
-from crawlhealth.windows import Windows
+from crawlhealth.windows import NOTHING, Stratum, Windows
 
 log = logging.getLogger(__name__)
 
-REACH = 8
-"""Half-lives after which a slot is left out when windows are made anew: it would count 0.4 %."""
 SAVE_SECONDS = 300.0
 """How often a snapshot is written, when there is something new."""
 SAVE_SLOTS = 500_000
 """So many additions since the last snapshot make the next one due: a start reads no more than these."""
 SAVE_GAP = 20.0
 """But a snapshot is never due sooner than so many seconds after the last."""
-AT_ONCE = 10_000
 SITES_AT_ONCE = 1000
 """How many sites are read in one piece, so that a commit does not wait long for it."""
 
@@ -48,11 +50,16 @@ class Present:
         self._sequence = 0  # the last commit in the windows
         self._generation = 0  # the last import in them
         self._rebuilt: dict[str, int] = {}  # sites made anew, with all up to this commit
+        self._reset_number = 0  # the last reset in them
+        self._waiting: list[Reset] = []  # resets in them that are not yet on disk
+        self._strata: Sequence[Stratum] = ()  # the row numbers that were ever given
         self._identity = ""
         self._saved_at: float | None = None
         self._unsaved = 0
         self.saved = 0
         """The last commit that the snapshot on disk holds."""
+        self.saved_resets = 0
+        """The last reset that it holds."""
 
     def take(self, sequence: int, added: Sequence[Slot]) -> None:
         """Add what the commit of this number added; before the first `prepare` it is read from disk then."""
@@ -62,12 +69,42 @@ class Present:
             elif self._windows is not None:
                 self._add(self._windows, sequence, added)
 
+    def reset(self, site: str, window: int, now: float) -> Reset:
+        """Let the longer windows of a site become what one holds at `now`, or empty them all (NOTHING).
+
+        The caller brings it to disk and says so with `kept`. After `prepare`, by the thread that evaluates.
+        """
+        windows = self._windows
+        assert windows is not None, "prepared before it is reset"
+        with self._lock:
+            self._reset_number += 1
+            half_life = 0.0 if window == NOTHING else windows.half_lives[window]
+            one = Reset(
+                number=self._reset_number, sequence=self._sequence, site=site, at=now, half_life=half_life
+            )  # fmt: skip
+            self._reset(windows, one)
+            self._waiting.append(one)
+        return one
+
+    def kept(self, number: int) -> None:
+        """Resets up to this number are on disk."""
+        with self._lock:
+            self._waiting = [one for one in self._waiting if one.number > number]
+
+    @property
+    def reach(self) -> float:
+        """For how many seconds anything counts; without end before the first `prepare`."""
+        windows = self._windows
+        return math.inf if windows is None else anew.REACH * windows.half_lives[-1]
+
     def prepare(self, half_lives: Sequence[float], now: float, *, generation: int) -> None:
         """See that there are windows of these half-lives, and that imports up to `generation` are in them.
 
         Also made anew are windows that hold something from the future: a clock was wrong. Reads the disk; raises
-        sqlite3.Error and ValueError.
+        sqlite3.Error and ValueError. Begins with a snapshot when one is due: the resets of the evaluation before are on
+        disk by now.
         """
+        self.save(now)
         wanted = tuple(sorted(half_lives))
         windows = self._windows
         if windows is None or windows.half_lives != wanted:
@@ -76,8 +113,8 @@ class Present:
         if windows is not None and windows.newest > now + CLOCK_SLACK:
             self._begin(wanted, now, trusted=False)
         elif windows is not None and self._generation < generation:
-            with self._gathering() as connection:
-                self._renew(windows, connection, now)
+            with self._gathering() as (connection, waiting):
+                self._renew(windows, connection, now, waiting)
 
     def read(self, sites: Sequence[str], now: float, *, enough: float) -> Iterator[tuple[View, ...]]:
         """The windows of these sites, in their order, after `prepare`."""
@@ -99,11 +136,12 @@ class Present:
             yield panel
 
     def save(self, now: float | None = None) -> None:
-        """Write a snapshot when one is due at `now`, or in any case; a failure costs only time at the next start."""
-        if now is not None and not self._due(now):
-            return
+        """Write a snapshot when one is due at `now`, or in any case; a failure costs only time at the next start.
+
+        None is written while a reset waits for the disk.
+        """
         with self._lock:
-            if self._windows is None or not self._unsaved:
+            if self._windows is None or self._waiting or (now is not None and not self._due(now)) or not self._unsaved:
                 return
             arrays, sequence = self._windows.arrays(), self._sequence
             mark = snapshot.Mark(
@@ -113,6 +151,7 @@ class Present:
                 half_lives=self._windows.half_lives,
                 resolution=self._resolution,
                 rebuilt=dict(self._rebuilt),
+                resets=self._reset_number,
             )
             self._unsaved = 0
         try:
@@ -120,7 +159,7 @@ class Present:
         except OSError as error:
             log.warning("cannot write the snapshot %s: %s; the next start takes longer", self._file, error)
         else:
-            self.saved = sequence
+            self.saved, self.saved_resets = sequence, mark.resets
 
     def _due(self, now: float) -> bool:
         if self._saved_at is None:
@@ -136,14 +175,18 @@ class Present:
         return self._path.with_name(snapshot.FILE_NAME)
 
     @contextmanager
-    def _gathering(self) -> Iterator[sqlite3.Connection]:
-        """A view of the disk that stands still, while what is committed meanwhile waits; then it is added."""
+    def _gathering(self) -> Iterator[tuple[sqlite3.Connection, Sequence[Reset]]]:
+        """A view of the disk that stands still, while what is committed meanwhile waits; then it is added.
+
+        With it the resets that may not be on disk in that view.
+        """
         with self._lock:
             self._backlog = []
+            waiting = tuple(self._waiting)
         try:
             with closing(connect(self._path)) as connection:
                 connection.execute("BEGIN")
-                yield connection
+                yield connection, waiting
         finally:
             with self._lock:
                 for sequence, added in self._backlog:
@@ -152,47 +195,54 @@ class Present:
                 self._backlog = None
 
     def _begin(self, half_lives: tuple[float, ...], now: float, *, trusted: bool) -> None:
+        if self._windows is not None:
+            self._strata = self._windows.strata
         self._windows = None
-        with self._gathering() as connection:
+        with self._gathering() as (connection, waiting):
             self._identity = journal.identity(connection)
-            windows = self._from_snapshot(connection, half_lives) if trusted else None
+            self._reset_number = max(self._reset_number, resets.last(connection))
+            windows = self._from_snapshot(connection, half_lives, waiting) if trusted else None
             if windows is None:
-                windows = Windows(half_lives, resolution=self._resolution)
-                for slots in _pieces(_all_slots(connection, now, REACH * half_lives[-1])):
-                    windows.add(slots)
+                windows = Windows(half_lives, resolution=self._resolution, known=self._strata)
+                anew.fill(windows, connection, now, resets.joined(resets.read(connection), waiting))
                 self._rebuilt.clear()
                 self._generation = rows.generation(connection)
                 self._unsaved = 1
                 self._saved_at = 0.0  # so much work is worth a snapshot at once
             elif self._generation < rows.generation(connection):
-                self._renew(windows, connection, now)
+                self._renew(windows, connection, now, waiting)
             self._sequence = journal.sequence(connection)
             self._windows = windows
 
-    def _from_snapshot(self, connection: sqlite3.Connection, half_lives: tuple[float, ...]) -> Windows | None:
+    def _from_snapshot(
+        self, connection: sqlite3.Connection, half_lives: tuple[float, ...], waiting: Sequence[Reset]
+    ) -> Windows | None:
         loaded = snapshot.load(self._file)
         if loaded is None:
             return None
         mark, arrays = loaded
         if (mark.identity, mark.half_lives, mark.resolution) != (self._identity, half_lives, self._resolution):
             return None
-        if not journal.reaches(connection, mark.sequence):
+        if not journal.reaches(connection, mark.sequence) or mark.resets > resets.last(connection):
             return None
-        windows = Windows(half_lives, resolution=self._resolution, arrays=arrays)
+        windows = Windows(half_lives, resolution=self._resolution, arrays=arrays, known=self._strata)
         self._sequence, self._generation, self._rebuilt = mark.sequence, mark.generation, dict(mark.rebuilt)
-        self.saved = mark.sequence
+        self.saved, self.saved_resets = mark.sequence, mark.resets
+        later = deque(resets.joined(resets.read(connection, mark.resets), waiting))
         for sequence, added in journal.read(connection, mark.sequence):
+            while later and later[0].sequence < sequence:
+                self._reset(windows, later.popleft())
             self._add(windows, sequence, added)
+        for one in later:
+            self._reset(windows, one)
         return windows
 
-    def _renew(self, windows: Windows, connection: sqlite3.Connection, now: float) -> None:
+    def _renew(self, windows: Windows, connection: sqlite3.Connection, now: float, waiting: Sequence[Reset]) -> None:
         """Make the sites that were imported anew."""
         upto, generation = journal.sequence(connection), rows.generation(connection)
-        reach = REACH * windows.half_lives[-1]
+        between = resets.joined(resets.read(connection), waiting)
         for site in journal.imported(connection, self._generation):
-            windows.forget(site)
-            for slots in _pieces(_slots(connection, site, now, reach)):
-                windows.add(slots)
+            anew.fill_site(windows, connection, site, now, between)
             self._rebuilt[site] = upto
         self._generation = generation
         self._unsaved += 1
@@ -203,20 +253,6 @@ class Present:
             self._sequence = sequence
             self._unsaved += len(added)
 
-
-def _slots(connection: sqlite3.Connection, site: str, now: float, reach: float) -> Iterator[Slot]:
-    since = now - reach
-    found = chain(rollup.read_hours(connection, site, since), rows.read_slots(connection, site, since))
-    return (slot for slot in found if slot.start <= now + CLOCK_SLACK)
-
-
-def _all_slots(connection: sqlite3.Connection, now: float, reach: float) -> Iterator[Slot]:
-    since = now - reach
-    found = chain(rollup.read_all_hours(connection, since), rows.read_all_slots(connection, since))
-    return (slot for slot in found if slot.start <= now + CLOCK_SLACK)
-
-
-def _pieces(slots: Iterable[Slot]) -> Iterator[list[Slot]]:
-    iterator = iter(slots)
-    while piece := list(islice(iterator, AT_ONCE)):
-        yield piece
+    def _reset(self, windows: Windows, one: Reset) -> None:
+        windows.reset([one.site], np.array([anew.window_of(one.half_life, windows.half_lives)]), one.at)
+        self._unsaved += 1

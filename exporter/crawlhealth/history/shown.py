@@ -34,7 +34,7 @@ class Shown:
         self._disk = disk
         self._contents = contents
         self._failures = 0
-        self._lock = threading.Lock()  # what is pending, and what of it is published
+        self._lock = threading.RLock()  # what is pending, and what of it is published
         self._layout_lock = threading.Lock()  # while rows move to hours, so that no reader sees them twice or never
         self.judged = Judged(path, disk)
         """How each hour of each site was judged."""

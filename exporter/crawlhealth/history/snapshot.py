@@ -20,7 +20,7 @@ FILE_NAME = "windows.npz"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mark:
-    """What a snapshot belongs to: a database by its identity, the last commit and the last import in it.
+    """What a snapshot belongs to: a database by its identity, the last commit, import and reset in it.
 
     `rebuilt` are sites that hold later commits than `sequence`, and which.
     """
@@ -31,6 +31,7 @@ class Mark:
     half_lives: tuple[float, ...]
     resolution: float
     rebuilt: Mapping[str, int]
+    resets: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,7 @@ import sqlite3
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import IO
 
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from crawlhealth import stats
 from crawlhealth.config import HistorySettings
 from crawlhealth.evaluate import SiteRecord
-from crawlhealth.history import incidents, judgedrows, pushes, refusals, rows
+from crawlhealth.history import incidents, judgedrows, pushes, refusals, resets, rows
 from crawlhealth.history.batch import Batch
 from crawlhealth.history.committed import StoredRun, Timings
 from crawlhealth.history.contents import Contents, changed_by
@@ -36,6 +36,7 @@ from crawlhealth.outcome import REFUSED
 from crawlhealth.panel import Panel
 from crawlhealth.tally import LARGEST
 from crawlhealth.verdict import Verdict
+from crawlhealth.windows import NOTHING
 
 log = logging.getLogger(__name__)
 
@@ -229,20 +230,25 @@ class History(Shown):
             pushes.put(self._writer, batch.pushes)
             incidents.put(self._writer, batch.incidents.values(), batch.warned)
             judgedrows.put(self._writer, judged)
+            resets.put(self._writer, batch.resets)
         with self._lock:
             self._contents.take(changed)
         self.judged.written(judged)
         if changed.added:
             self._present.take(changed.sequence, changed.added)
+        if batch.resets:
+            self._present.kept(batch.resets[-1].number)
 
     def _keep_house(self, now: float) -> None:
         """Roll up and prune one step. A failure costs nothing but time: the rows stay where they are."""
         if not self._keeping.due(now):
             return
+        present = self._present
         with self._layout_lock:
             try:
                 with transaction(self._writer):
-                    self._keeping.work(self._writer, now, journal_upto=self._present.saved)
+                    self._keeping.work(self._writer, now, journal_upto=present.saved)
+                    resets.prune(self._writer, before=now - present.reach, upto=present.saved_resets)
             except (sqlite3.Error, ValueError) as error:
                 log.error("cannot roll up the history %s: %s", self._path, error)
 
@@ -304,8 +310,30 @@ class History(Shown):
         except (sqlite3.Error, ValueError) as error:
             raise HistoryError(f"cannot read the slots from {self._path}: {error}") from error
 
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        """What this thread takes inside comes to disk in one transaction or not at all. Be brief: others wait."""
+        with self._lock:
+            yield
+
+    def reset_windows(self, site: str, window: int, now: float) -> None:
+        """Let every longer window of a site become what its window of this number holds at `now`.
+
+        That is so at once, and on disk with the next commit: call it `together` with `put_verdict` of its cause. For
+        the thread that reads windows, after it has read some.
+        """
+        with self._lock:
+            self._pending.resets.append(self._present.reset(site, window, now))
+
+    def empty_windows(self, site: str, now: float) -> None:
+        """Let all windows of a site hold nothing, as `reset_windows` does."""
+        self.reset_windows(site, NOTHING, now)
+
     def save_windows(self, now: float) -> None:
-        """Write a snapshot of the windows when one is due, so that the next start is quick."""
+        """Write a snapshot of the windows when one is due, so that the next start is quick.
+
+        While a reset waits for the disk it is put off until the next reading.
+        """
         self._present.save(now)
 
     def put_baseline(self, site: str, learnt: Learnt) -> None:

@@ -91,6 +91,9 @@ class Row:
         return self.runs >= runs and self.seconds >= over.total_seconds()
 
 
+NO_ROW: Final = Row()
+
+
 def by_site(
     canaries: Iterable[Canary], streaks: Mapping[tuple[str, str, str], Streak]
 ) -> dict[str, tuple[Followed, ...]]:
@@ -110,9 +113,11 @@ def in_a_row(kind: Kind, streaks: Sequence[Followed], *, now: float, after: floa
     brought nothing fresh have no say: a dead route, or a page that is not fetched any more. Of more runs than a streak
     remembers, the row counts those it does, and lasts since `first`, or since the row's beginning.
     """
+    if not any(streak.kind is kind for streak, _ in streaks):
+        return NO_ROW  # so it is with nearly all of thousands of sites
     fresh = [streak for streak, every in streaks if _fresh(streak, every, now)]
     if not fresh or any(streak.kind is not kind for streak in fresh):
-        return Row()
+        return NO_ROW
     bound = max(after, _last_other(kind, streaks))
     runs, begun, latest = 0, math.inf, -math.inf
     for streak in fresh:
@@ -122,7 +127,7 @@ def in_a_row(kind: Kind, streaks: Sequence[Followed], *, now: float, after: floa
         remembered = len(counted) < len(streak.times) or streak.runs == len(streak.times)
         first = counted[0] if remembered or streak.first is None else max(streak.first, bound)
         runs, begun, latest = runs + len(counted), min(begun, first), max(latest, counted[-1])
-    return Row(runs=runs, seconds=latest - begun) if runs else Row()
+    return Row(runs=runs, seconds=latest - begun) if runs else NO_ROW
 
 
 def lead(

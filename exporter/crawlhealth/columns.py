@@ -26,9 +26,12 @@ AT_ONCE: Final = 8192
 _ARRAY: Final = 0x90 + len(Tally.__struct_fields__)
 _MAP, _MAP_16 = 0x80, 0xDE
 _FLOAT: Final = 0xCB
-_LENGTHS: Final = np.zeros(256, dtype=np.intp)  # of a number by its first byte; 0 is none that a tally has
-_LENGTHS[:0x80] = 1
-_LENGTHS[[0xCC, 0xCD, 0xCE, 0xCF, _FLOAT]] = [2, 3, 5, 9, 9]
+_WHOLE: Final = np.zeros(256, dtype=np.intp)  # length of a count by its first byte; 0 is none that a tally has
+_WHOLE[:0x80] = 1
+_WHOLE[[0xCC, 0xCD, 0xCE, 0xCF]] = [2, 3, 5, 9]
+_ANY: Final = _WHOLE.copy()  # the same of an amount, which may be broken
+_ANY[_FLOAT] = 9
+_AMOUNTS: Final = [name in ("credits", "latency_sum") for name in Tally.__struct_fields__[:-1]]
 _SHIFTS: Final = np.zeros(256, dtype=np.uint64)  # what follows the first byte, in the eight bytes that are read there
 _SHIFTS[[0xCC, 0xCD, 0xCE]] = [56, 48, 32]
 _PADDING: Final = bytes(16)
@@ -106,10 +109,12 @@ class _Bytes:
         self.ends = np.cumsum(np.fromiter(map(len, blobs), dtype=np.intp, count=len(blobs)))
         self.starts = np.concatenate([np.zeros(1, dtype=np.intp), self.ends[:-1]])
 
-    def numbers(self, at: NDArray[np.intp]) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
-        """The numbers at these places, and the places behind them."""
+    def numbers(
+        self, at: NDArray[np.intp], known: NDArray[np.intp] = _WHOLE
+    ) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
+        """The numbers at these places, of the `known` kinds, and the places behind them."""
         first = self.octets[at]
-        lengths = _LENGTHS[first]
+        lengths = known[first]
         found = first.astype(np.float64)
         long = np.flatnonzero(lengths > 1)
         if len(long):
@@ -137,8 +142,8 @@ def _parsed(blobs: Sequence[bytes]) -> tuple[Columns, NDArray[np.intp]]:
     data = _Bytes(blobs)
     at = np.where(data.octets[data.starts] == _ARRAY, data.starts + 1, data.lost)
     values = np.empty((len(blobs), len(FIELDS) + 1))
-    for column in range(len(FIELDS) + 1):
-        values[:, column], at = data.numbers(at)
+    for column, amount in enumerate(_AMOUNTS):
+        values[:, column], at = data.numbers(at, _ANY if amount else _WHOLE)
     lengths, at = data.maps(at)
     timed = _begins(lengths)
     parts = np.empty((2, timed[-1]))

@@ -11,6 +11,8 @@ import math
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
+from itertools import islice
+from typing import Literal
 
 import numpy as np
 import zstandard
@@ -26,6 +28,8 @@ from crawlhealth.tally import Slot
 
 AT_ONCE = 72_000
 """About how many steps of how many sites are in memory at once: a month of a hundred sites by the hour."""
+LEAST_STEPS = 24
+"""But so many steps at least."""
 
 Row = tuple[str, str, str, float, float, bytes]
 """site, route, source, start, seconds, packed tally."""
@@ -72,17 +76,27 @@ def stretches(
 def span(connection: sqlite3.Connection, sites: Sequence[str]) -> tuple[float, float] | None:
     """When the first datum of any of these sites begins, and when the last one ends; None where there is none.
 
-    To the day, or to the hour for what is not a day old. Raises sqlite3.Error.
+    Raises ValueError and sqlite3.Error where the file cannot be read.
     """
-    query = "SELECT min(day), max(day) + ? FROM days WHERE site = ?"
-    packed = [connection.execute(query, (DAY, site)).fetchone() for site in sites]
-    names = json.dumps(list(sites))
+    begins = [begin for site in sites for begin, _ in islice(_packed(connection, site, "ASC"), 1)]
+    ends = [end for site in sites for _, end in islice(_packed(connection, site, "DESC"), 1)]
     first, last = connection.execute("SELECT min(start), max(start) FROM minutes").fetchone()
-    fine = []
     if first is not None:
-        fine = connection.execute(_FINE_SPAN, (first, math.nextafter(last, math.inf), names)).fetchall()
-    found = [pair for pair in (*packed, *fine) if pair[0] is not None]
-    return (min(begin for begin, _ in found), max(end for _, end in found)) if found else None
+        given = (first, math.nextafter(last, math.inf), json.dumps(list(sites)))
+        begin, end = connection.execute(_FINE_SPAN, given).fetchone()
+        if begin is not None:
+            begins.append(begin)
+            ends.append(end)
+    return (min(begins), max(ends)) if begins else None
+
+
+def _packed(connection: sqlite3.Connection, site: str, order: Literal["ASC", "DESC"]) -> Iterator[tuple[float, float]]:
+    """Begin and end of what is in each packed day of a site; some days are empty."""
+    query = f"SELECT step, strata FROM days WHERE site = ? ORDER BY day {order}"  # noqa: S608 - one of two words
+    for step, strata in connection.execute(query, (site,)):
+        starts = [start for _, _, start, _ in rollup.decoded(strata)]
+        if starts:
+            yield min(starts), max(starts) + step
 
 
 def stretches_of(slots: Iterable[Slot], *, seconds: float = HOUR) -> Iterator[Stretch]:
@@ -109,7 +123,7 @@ def _pieces(since: float, until: float, seconds: float, sites: int) -> Iterator[
     """Pieces of time in whole steps; whole days where they are that long, so that no day is unpacked twice."""
     begin = math.floor(since / seconds) * seconds
     last = math.ceil(until / seconds) * seconds
-    length = max(1, AT_ONCE // max(1, sites)) * seconds
+    length = max(LEAST_STEPS, AT_ONCE // max(1, sites)) * seconds
     while begin < last:
         end = begin + length
         if length >= DAY and DAY % seconds == 0:

@@ -67,21 +67,24 @@ class _Window(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 _decode = msgspec.json.Decoder(_Window).decode
 
 
-def read_windows(lines: Iterable[bytes], *, config: Config, now: float) -> Iterator[Slot | Problem]:
+def read_windows(
+    lines: Iterable[bytes], *, config: Config, now: float, to_keep: bool = True
+) -> Iterator[Slot | Problem]:
     """Each line of a JSON Lines file as a slot, or as the problem with it; blank lines are skipped.
 
     Widths are a minute, an hour or the history's resolution, and a day for what is too old to be kept by the hour;
     starts are multiples of them; sites and routes must be configured; a window must lie within what is kept, and not in
-    the future of `now`. `requests` counts all outcomes, ok is the rest; a negative rest is refused. Latency of the ok
-    ones comes as quantiles (p95, and p50, else half of it) or as cumulative buckets by upper bound; both are
-    approximated, unless the bounds are ours and `sum` (seconds in all) is there too.
+    the future of `now` (it may be of any age where it is not `to_keep`). `requests` counts all outcomes, ok is the
+    rest; a negative rest is refused. Latency of the ok ones comes as quantiles (p95, and p50, else half of it) or as
+    cumulative buckets by upper bound; both are approximated, unless the bounds are ours and `sum` (seconds in all) is
+    there too.
     """
     for number, line in enumerate(lines, start=1):
         text = line.strip()
         if not text:
             continue
         try:
-            yield read_window(text, config=config, now=now)
+            yield read_window(text, config=config, now=now, to_keep=to_keep)
         except ValueError as error:  # msgspec's errors are ValueErrors too
             yield Problem(line=number, reason=_shown(str(error)))
 
@@ -91,7 +94,7 @@ def _shown(reason: str) -> str:
     return "".join(character if character.isprintable() else "?" for character in reason[:MAX_REASON_CHARS])
 
 
-def read_window(line: bytes, *, config: Config, now: float, quantiles: bool = True) -> Slot:
+def read_window(line: bytes, *, config: Config, now: float, quantiles: bool = True, to_keep: bool = True) -> Slot:
     """One window as a slot (see `read_windows`). Raises ValueError with what is wrong.
 
     Without `quantiles`, latency must come as buckets.
@@ -116,7 +119,7 @@ def read_window(line: bytes, *, config: Config, now: float, quantiles: bool = Tr
         site=window.site,
         route=window.route,
         source=Source(window.source),
-        start=_start(window, config, now),
+        start=_start(window, config, now, to_keep=to_keep),
         seconds=window.window_seconds,
         tally=Tally(
             ok=ok,
@@ -133,7 +136,7 @@ _SAME: Final = (
 )  # fmt: skip
 
 
-def _start(window: _Window, config: Config, now: float) -> float:
+def _start(window: _Window, config: Config, now: float, *, to_keep: bool) -> float:
     width = window.window_seconds
     widths = sorted({60.0, 3600.0, config.history.resolution.total_seconds(), DAY})
     if width not in widths:
@@ -143,6 +146,10 @@ def _start(window: _Window, config: Config, now: float) -> float:
         raise ValueError(f"start is not a multiple of window_seconds ({width:g})")
     if start + width > now + max(width, FUTURE_SECONDS):
         raise ValueError("start is in the future")
+    if not to_keep:
+        if start < 0:
+            raise ValueError("start is before 1970")
+        return start
     hours_from = (now - config.history.keep_hours.total_seconds()) // DAY * DAY
     if width == DAY:
         if start >= hours_from:

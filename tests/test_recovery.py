@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from datetime import timedelta
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
@@ -363,6 +363,7 @@ def goodness(state: BandState, now: float) -> tuple[int, float]:
     return rank, ratio
 
 
+@example(UNKNOWN, ["rrrrrr"], False, True, 0, 0.0)  # at the very moment of the last one
 @given(STATES, st.lists(EVENTS, max_size=3), st.booleans(), st.booleans(), st.sampled_from([0, 1, 2]),
        st.floats(0, 4 * HOUR))  # fmt: skip
 def test_a_refused_run_never_helps(

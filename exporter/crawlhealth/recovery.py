@@ -60,13 +60,13 @@ class Streak:
     before: float | None = None
 
     def after(self, run: CanaryRun) -> Streak:
-        """The streak with one more run; one that is not later than the last (the clock stepped back) begins anew."""
+        """The streak with one more run; one from before the last (the clock stepped back) begins anew."""
         outcome = run.classification.outcome
         if outcome is Outcome.ERROR:
             return self
         kind = Kind.REFUSED if outcome in REFUSED else Kind.SERVED
         last = self.times[-1] if self.times else None
-        if kind is self.kind and last is not None and run.at > last:
+        if kind is self.kind and last is not None and run.at >= last:
             times = (*self.times, run.at)[-MOST_RUNS:]
             return Streak(kind=kind, runs=self.runs + 1, first=self.first, times=times, before=self.before)
         before = self.before if kind is self.kind else last

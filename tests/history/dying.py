@@ -2,7 +2,8 @@
 
 `dying.py DATABASE STATEMENT`.
 The first commit is whole: 60 requests of twenty hours ago. The second has as many of now, and moves the old ones into
-their hour. Ends with 0 when the commit has fewer statements.
+their hour; it also brings a verdict, and the reset of the windows that belongs to it. Ends with 0 when the commit has
+fewer statements.
 """
 
 from __future__ import annotations
@@ -15,9 +16,11 @@ from pathlib import Path
 from crawlhealth.config import HistorySettings
 from crawlhealth.history import History
 from crawlhealth.outcome import Outcome, Reason
+from crawlhealth.verdict import Band, BandState, Verdict
 from samples import HOUR, NOW, observation, run
 
 STEPS = 5
+LIVES = (600.0, 21600.0)
 
 
 def add(history: History, at: float) -> None:
@@ -35,6 +38,11 @@ def main(path: Path, statement: int) -> None:
         assert history.commit(now)
         now += 60
     add(history, NOW)
+    list(history.panels(["books"], now, half_lives=LIVES))
+    history._present.save()
+    with history.together():
+        history.put_verdict(Verdict(site="books", at=now, state=BandState(band=Band.RESISTING, since=now)))
+        history.reset_windows("books", 0, now)
     executed = 0
 
     def count(_: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import random
 import signal
@@ -10,12 +11,15 @@ import sys
 import threading
 from pathlib import Path
 
+import pytest
+
 from crawlhealth import metrics
 from crawlhealth.config import HistorySettings
 from crawlhealth.history import History
 from samples import NOW
 
 KILLS = 20
+LIVES = (600.0, 21600.0)
 WRITER = Path(__file__).with_name("writer.py")
 DYING = Path(__file__).with_name("dying.py")
 _FOLDERS = (str(WRITER.parent.parent), os.environ.get("PYTHONPATH"))
@@ -74,7 +78,12 @@ def test_death_at_any_statement_of_a_commit_leaves_all_of_it_or_nothing(tmp_path
         committed = history.committed()
         requests = sum(tally.requests for tally in committed.totals.values())
         slots = [slot for site in ("books", "quotes") for slot in history.hours(site, 0.0)]
+        judged = history.states().keys() == {"books"}
+        ((panel, _, _),) = history.panels(["books"], NOW + 600, half_lives=LIVES)
         history.close()
+        old, new = (math.fsum(12 * 2 ** -((ago - n * 60) / LIVES[1]) for n in range(5)) for ago in (72600, 600))
+        assert panel.totals[0, 1, 1] == pytest.approx(new if judged else old, rel=1e-6), "a verdict and its reset"
+        assert judged == (requests == 122)
         runs = sum(committed.counter(metrics.CANARY_RUNS).values())
         reasons = sum(committed.counter(metrics.REASONS).values())
         assert (requests, runs, reasons) in [(61, 1, 60), (122, 2, 120)]

@@ -19,8 +19,8 @@ Key = tuple[str, str, Source]
 """site, route, source."""
 
 P95: Final = 0.95
-ROUNDING: Final = 1e-7
-"""What adding up shares may take from one."""
+ROUNDING: Final = 1e-6
+"""What float32 may take from the counts of a histogram, as a share of it."""
 SORTED_AT_ONCE: Final = 16_384
 """Entries whose histograms are sorted together; their numbers must fit into 16 bits, which numpy sorts by radix."""
 

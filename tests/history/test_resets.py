@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 
 from crawlhealth.config import HistorySettings
-from crawlhealth.history import History, import_windows, snapshot
+from crawlhealth.history import Batch, History, import_windows, snapshot
+from crawlhealth.history.resets import Reset
 from crawlhealth.outcome import Outcome
 from crawlhealth.tally import Tally
 from crawlhealth.verdict import Band, BandState, Verdict
@@ -115,6 +116,7 @@ def test_a_kill_before_the_commit_leaves_neither_verdict_nor_reset(
     for file in path.parent.glob("*.*"):
         if file.is_file() and not file.name.endswith("-shm"):
             shutil.copy(file, tmp_path / "killed")
+    assert marked(tmp_path / "killed" / path.name).resets == 0
     again = History.open(tmp_path / "killed" / path.name, SETTINGS, now=NOW)
     assert refused(again) == pytest.approx(before)
     assert not again.states()
@@ -157,12 +159,22 @@ def test_a_commit_that_fails_is_made_up_for(history: History, path: Path) -> Non
     again.close()
 
 
+def test_resets_taken_during_a_commit_that_fails_come_after_its_own() -> None:
+    first, second = (Reset(number=n, sequence=7, site="books", at=NOW, half_life=600.0) for n in (1, 2))
+    batch = Batch(resets=[first])
+    assert batch, "a commit has something to write"
+    batch.absorb(Batch(resets=[second]))
+    assert batch.resets == [first, second]
+
+
 def test_a_reset_that_waits_for_the_disk_stays_while_windows_are_made_anew(history: History, path: Path) -> None:
     blocked(history)
     short = refused(history)[0]
+    history._present.save()
     worsened(history)
     other = (600.0, 7200.0, 14400.0)
-    assert refused(history, lives=other) == pytest.approx([short] * 3)
+    for lives in (other, LIVES, other):
+        assert refused(history, lives=lives) == pytest.approx([short] * 3)
     import_windows(path, SETTINGS, [slot(NOW - HOUR, Tally(ok=1000))], now=NOW)
     history.refresh()
     shares = refused(history, lives=other)
@@ -171,10 +183,12 @@ def test_a_reset_that_waits_for_the_disk_stays_while_windows_are_made_anew(histo
 
 
 def test_rows_keep_their_numbers_when_windows_are_made_anew(history: History) -> None:
-    for site in ("quotes", "books", "news"):
-        blocked(history, site=site)
     names = ["books", "news", "quotes"]
+    list(history.panels(names, NOW, half_lives=LIVES))
+    for site in reversed(names):
+        blocked(history, site=site)
     ((before, _, _),) = history.panels(names, NOW, half_lives=LIVES)
+    assert before.row_ids.tolist() == [2, 1, 0]
     ((after, _, _),) = history.panels(names, NOW, half_lives=(60.0, 7200.0))
     assert after.row_ids.tolist() == before.row_ids.tolist()
 

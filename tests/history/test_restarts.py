@@ -6,7 +6,7 @@ import shutil
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from crawlhealth.config import HistorySettings
@@ -131,6 +131,13 @@ STEPS = st.one_of(
 IMPORT = st.tuples(st.just("imported"), SITE, st.integers(1, 120), st.integers(1, 2000))
 
 
+BETWEEN: list[tuple[object, ...]] = [
+    ("read",), ("add", "books", "a", 50, 100), ("commit",), ("wait", 4), ("reset", "books", 0),
+    ("wait", 60), ("add", "books", "a", 70, 101), ("commit",),
+]  # fmt: skip
+"""A reset with a commit before it and one behind, neither of them in the snapshot."""
+
+
 def play(steps: list[tuple[object, ...]], *, in_time: bool) -> None:
     with TemporaryDirectory() as folder:
         machine = Machine(Path(folder), in_time=in_time)
@@ -144,6 +151,10 @@ def play(steps: list[tuple[object, ...]], *, in_time: bool) -> None:
 
 @settings(max_examples=40, deadline=None)
 @given(steps=st.lists(STEPS, max_size=20))
+@example(steps=[*BETWEEN, ("kill",)])
+@example(
+    steps=[*BETWEEN, ("save",), ("add", "books", "b", 9, 102), ("reset", "books", NOTHING), ("commit",), ("kill",)]
+)
 def test_a_restart_is_as_no_restart(steps: list[tuple[object, ...]]) -> None:
     """Also where requests came to disk after a reset that they were made before: they count in all windows."""
     play(steps, in_time=False)
@@ -151,6 +162,10 @@ def test_a_restart_is_as_no_restart(steps: list[tuple[object, ...]]) -> None:
 
 @settings(max_examples=40, deadline=None)
 @given(steps=st.lists(st.one_of(STEPS, IMPORT, st.tuples(st.just("lose"))), max_size=20))
+@example(
+    steps=[*BETWEEN, ("close",), ("wait", 60), ("reset", "quotes", 0), ("reset", "books", 1), ("commit",), ("lose",)]
+)
+@example(steps=[*BETWEEN, ("reset", "books", 0), ("imported", "books", 30, 40), ("commit",), ("kill",)])
 def test_windows_made_anew_are_as_they_were(steps: list[tuple[object, ...]]) -> None:
     """From the slots of all sites, or of one that was imported: a reset stands in its time among them."""
     play(steps, in_time=True)

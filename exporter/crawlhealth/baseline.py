@@ -1,48 +1,232 @@
-"""Baseline: the site's own normal, learnt from its hours of two weeks without the last day. Pure."""
+"""Baseline: the site's own normal, learnt from its own hours of two weeks without the last day. Pure.
+
+By the robust method it is a level of the hourly rates (the median), of hours in which the site was judged well, so that
+an incident never becomes the normal by itself; by the plain one it is the ratio of summed counts. Many sites are learnt
+at once: arrays have a row for each series, which is a site with all its routes together, or one of its strata.
+"""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
 
-from crawlhealth import cost
+import numpy as np
+from numpy.typing import NDArray
+
+from crawlhealth import marks as hours_judged
+from crawlhealth.blocks import Blocks, merged
 from crawlhealth.config import BaselineSettings
+from crawlhealth.cost import per_record
+from crawlhealth.dispersion import spread_and_lasting
+from crawlhealth.normals import HOSTILE
 from crawlhealth.outcome import Source
-from crawlhealth.tally import Slot, Tally, merged
-from crawlhealth.verdict import Baseline
+from crawlhealth.verdict import Accepted, Baseline, Rates, Spread, StratumNormal
+from crawlhealth.weighted import Sums
+
+Array = NDArray[np.float64]
+
+HOUR: Final = 3600.0
+DAY_HOURS: Final = 24
+YOUNG: Final = 72
+"""A history of fewer hours leaves out less than the last day."""
+YOUNG_EXCLUDED: Final = 6
+ACCEPTED_BLOCKS: Final = 6
+"""So many blocks since a change make a normal that a person accepted."""
+LEAST_SPREAD_SCORE: Final = 80
+"""Hours that scored less say nothing of how the site swings; those between are left out of its level only."""
+ONSET_HOURS: Final = 2
+LEAST_SERVED: Final = 0.5
+"""A first baseline that serves less waits for a person."""
 
 
-def learn(slots: Iterable[Slot], *, now: float, settings: BaselineSettings) -> Baseline | None:
-    """The normal of one site at `now`, or None with too little to learn from.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hours:
+    """What came of N sites in H hours, one after another, the last of which ended at `end` (unix seconds).
 
-    Taken are the blocks (hours) that lie whole within `length` before the excluded last stretch and hold
-    `min_requests`, all routes and sources together; at least `min_blocks` of them. The rates are ratios of the summed
-    counts, latency the p95 of the merged histograms. Slots finer than a block are summed to it.
+    There are R strata: `keys` are their routes and sources, `owner` the places of their sites, ascending. `counts` is
+    (R, H, 12) by the columns of a tally, `p95` (R, H) in seconds, NaN where nothing was timed; `marks` (N, H).
     """
-    end = now - settings.exclude_last.total_seconds()
+
+    sites: Sequence[str]
+    keys: Sequence[tuple[str, Source]]
+    owner: NDArray[np.intp]
+    counts: Array
+    p95: Array
+    marks: NDArray[np.uint8]
+    end: float
+
+
+def learn(
+    hours: Hours,
+    settings: BaselineSettings,
+    *,
+    now: float,
+    robust: bool = True,
+    accepted: Mapping[str, Accepted] | None = None,
+    known: Sequence[Baseline | None] | None = None,
+) -> list[Baseline | None]:
+    """The normal of each site at `now`: with too little to learn from the one before (`known`), or None.
+
+    A first one that serves less than half is `refused` until a person has accepted it.
+    """
+    level, spread = _usable(hours, settings, now, accepted or {}, robust=robust)
+    found = _Learnt(hours, settings, level, spread, robust=robust, accepted=accepted or {})
+    before = known if known is not None else [None] * len(hours.sites)
+    return [found.baseline(site, now, before[site]) for site in range(len(hours.sites))]
+
+
+def _usable(
+    hours: Hours, settings: BaselineSettings, now: float, accepted: Mapping[str, Accepted], *, robust: bool
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Which hours of each site count for its level, and which for its spread: (N, H)."""
+    count = hours.marks.shape[1]
+    starts = hours.end - HOUR * np.arange(count, 0, -1)
+    seen = _by_site(hours, _requests(hours.counts)) > 0
+    first = np.where(seen.any(axis=1), seen.argmax(axis=1), count)
+    excluded = round(settings.exclude_last.total_seconds() / HOUR)
+    young = count - first < YOUNG
+    held_back = np.where(young, min(YOUNG_EXCLUDED, excluded), excluded) * HOUR if robust else excluded * HOUR
+    end = np.broadcast_to(np.asarray(now - held_back, dtype=np.float64), len(seen)).copy()
     begin = end - settings.length.total_seconds()
-    width = settings.block.total_seconds()
-    blocks: dict[int, list[Slot]] = {}
-    for slot in slots:
-        number = math.floor(slot.start / width)
-        if number * width >= begin and (number + 1) * width <= end:
-            blocks.setdefault(number, []).append(slot)
-    taken = [
-        number
-        for number, within in blocks.items()
-        if sum(slot.tally.requests for slot in within) >= settings.min_requests
-    ]
-    by_source = {source: Tally() for source in Source}
-    for number in taken:
-        for slot in blocks[number]:
-            by_source[slot.source].merge(slot.tally)
-    total, traffic = merged(by_source.values()), by_source[Source.TRAFFIC]
-    rates = total.rates()
-    if rates is None or len(taken) < settings.min_blocks:
-        return None
-    return Baseline(
-        hours=round(len(taken) * width / 3600),
-        newest=(max(taken) + 1) * width,
-        rates=rates,
-        cost=cost.per_record(traffic),
+    judged = hours.marks.copy()
+    if not robust:
+        judged[:] = hours_judged.NONE
+    for site, name in enumerate(hours.sites):
+        change = accepted.get(name)
+        if change is None or change.since <= begin[site]:
+            continue
+        begin[site] = change.since
+        if now - change.since < settings.length.total_seconds():
+            end[site] = now
+        judged[site, starts < change.at] = hours_judged.NONE
+    within = (starts >= begin[:, None]) & (starts + HOUR <= end[:, None]) & ~_onset(judged)
+    quiet = round(settings.quiet.total_seconds() / HOUR)
+    level = hours_judged.usable(judged, least=settings.least_score, quiet_hours=quiet)
+    spread = hours_judged.usable(judged, least=LEAST_SPREAD_SCORE, quiet_hours=quiet)
+    return within & level, within & spread
+
+
+def _onset(judged: NDArray[np.uint8]) -> NDArray[np.bool_]:
+    """The hours before a bad band: it had begun in them, though the score did not tell yet."""
+    outside = judged == hours_judged.OUTSIDE
+    found = np.zeros_like(outside)
+    for back in range(1, ONSET_HOURS + 1):
+        found[:, :-back] |= outside[:, back:]
+    return found
+
+
+def _by_site(hours: Hours, values: Array) -> Array:
+    """The sums of what strata have, by site."""
+    if len(hours.owner) == len(hours.sites) and np.array_equal(hours.owner, np.arange(len(hours.sites))):
+        return values
+    found = np.zeros((len(hours.sites), *values.shape[1:]))
+    if len(hours.owner):
+        starts = np.flatnonzero(np.diff(hours.owner, prepend=-1))
+        found[hours.owner[starts]] = np.add.reduceat(values, starts, axis=0)
+    return found
+
+
+def _requests(counts: Array) -> Array:
+    return np.ascontiguousarray(counts[..., :5]).sum(axis=-1)
+
+
+class _Learnt:
+    """What was learnt of many sites, in arrays."""
+
+    def __init__(
+        self,
+        hours: Hours,
+        settings: BaselineSettings,
+        level: NDArray[np.bool_],
+        spread: NDArray[np.bool_],
+        *,
+        robust: bool,
+        accepted: Mapping[str, Accepted],
+    ) -> None:
+        self._hours, self._settings, self._robust, self._accepted = hours, settings, robust, accepted
+        self._level = level
+        counts, owner = hours.counts, hours.owner
+        total = self._total = _by_site(hours, counts)
+        p95 = _together(hours)
+        least = settings.min_requests if robust else 1
+        traffic = np.array([source is Source.TRAFFIC for _, source in hours.keys], dtype=np.bool_)
+        own = total if traffic.all() else _by_site(hours, np.where(traffic[:, None, None], counts, 0.0))
+        self._traffic = np.where(level[..., None], own, 0.0).sum(axis=1)
+        self._sums = np.where(level[..., None], total, 0.0).sum(axis=1)
+        self._used = level & (_requests(total) > 0)
+        self._blocks = merged(total, p95, level, least=least)
+        several = np.bincount(owner, minlength=len(total)) > 1
+        self._own = np.flatnonzero(several[owner])
+        self._strata = merged(counts[self._own], hours.p95[self._own], level[owner[self._own]], least=least)
+        if robust:
+            self._rates = self._blocks.levels(settings.level)
+            self._row_rates = self._strata.levels(settings.level)
+            self._spread, self._lasting = spread_and_lasting(total, p95, spread, least=least)
+        else:
+            self._rates, self._row_rates = self._blocks.means(), self._strata.means()
+            self._spread = self._lasting = np.zeros((len(total), 5))
+
+    def baseline(self, site: int, now: float, known: Baseline | None) -> Baseline | None:
+        """The normal of one site."""
+        change = self._accepted.get(self._hours.sites[site])
+        if not self._enough(self._blocks, site, accepted=change is not None):
+            return known
+        hours = np.flatnonzero(self._used[site])
+        tallies = self._sums[site]
+        rates = _rates(self._rates[site], self._blocks.latency(site, self._settings.level), tallies)
+        first = known is None or known.refused
+        return Baseline(
+            hours=len(hours),
+            newest=self._hours.end - HOUR * (self._level.shape[1] - 1 - int(hours[-1])),
+            rates=rates,
+            cost=per_record(Sums(*self._traffic[site].tolist())),
+            strata=self._strata_of(site) if self._robust else (),
+            spread=Spread(**dict(zip(Spread.__struct_fields__, self._spread[site].tolist(), strict=True))),
+            lasting=Spread(**dict(zip(Spread.__struct_fields__, self._lasting[site].tolist(), strict=True))),
+            learnt_at=now,
+            accepted_at=change.at if change is not None else None,
+            refused=self._robust and first and change is None and rates.refused > 1 - LEAST_SERVED,
+        )
+
+    def _enough(self, blocks: Blocks, place: int, *, accepted: bool) -> bool:
+        """Whether a series has enough blocks, days and requests."""
+        settings = self._settings
+        number = int(blocks.number[place])
+        if accepted:
+            return number >= ACCEPTED_BLOCKS
+        if not self._robust:
+            return number >= settings.min_blocks
+        enough = number >= settings.min_blocks or (
+            number >= settings.min_days and int(blocks.days[place]) >= settings.min_days
+        )
+        return enough and float(blocks.total[place]) >= settings.min_total
+
+    def _strata_of(self, site: int) -> tuple[StratumNormal, ...]:
+        change = self._hours.sites[site] in self._accepted
+        found = []
+        for place in np.flatnonzero(self._hours.owner[self._own] == site).tolist():
+            if self._enough(self._strata, place, accepted=change):
+                route, source = self._hours.keys[self._own[place]]
+                latency = self._strata.latency(place, self._settings.level)
+                rates = _rates(self._row_rates[place], latency, None)
+                found.append(StratumNormal(route=route, source=source.value, rates=rates))
+        return tuple(found)
+
+
+def _together(hours: Hours) -> Array:
+    """The latency of all strata of a site, hour by hour: the geometric mean of their p95 by what each served."""
+    served = np.where(np.isnan(hours.p95), 0.0, hours.counts[..., 0])
+    logs = np.where(served > 0, np.log(np.where(served > 0, hours.p95, 1.0)), 0.0)
+    weighed, total = _by_site(hours, logs * served), _by_site(hours, served)
+    return np.where(total > 0, np.exp(weighed / np.where(total > 0, total, 1.0)), np.nan)
+
+
+def _rates(shares: Array, latency: float, tallies: Array | None) -> Rates:
+    values = dict(zip([signal.value for signal in HOSTILE], shares.tolist(), strict=False))
+    tried = 0.0 if tallies is None else float(tallies[5] + tallies[6])
+    return Rates(
+        **values,
+        latency_p95=None if np.isnan(latency) else latency,
+        extraction=float(tallies[6]) / tried if tallies is not None and tried > 0 else None,
     )

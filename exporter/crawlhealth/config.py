@@ -113,18 +113,32 @@ class Fetching:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BaselineSettings:
-    """Which hours make a site's own normal."""
+    """Which hours make a site's own normal, and which level of their rates (0.5 is the median).
+
+    Hours are merged into blocks of `min_requests`; it takes `min_blocks` of them, or `min_days` on as many days, and
+    `min_total` requests. Hours that scored under `least_score` are left out, and those before `quiet` has passed since
+    a bad band. It is learnt again as often as the history has grown by a twelfth, and `every` so often at least.
+    """
 
     length: timedelta = timedelta(days=14)
     exclude_last: timedelta = timedelta(days=1)
-    block: timedelta = timedelta(hours=1)
-    min_requests: int = 10
+    min_requests: int = 50
     min_blocks: int = 24
+    min_days: int = 7
+    min_total: int = 500
+    least_score: int = 92
+    quiet: timedelta = timedelta(days=1)
+    every: timedelta = timedelta(days=1)
+    level: float = 0.5
 
     @property
     def reach(self) -> timedelta:
         """How far back its first block may begin."""
         return self.length + self.exclude_last
+
+    def renewed(self, age: float) -> float:
+        """How many seconds after it was learnt it is learnt again, with a history that many seconds old."""
+        return min(max(age / 12, 3600.0), self.every.total_seconds())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,7 +165,7 @@ class Thresholds:
 class EnterAfter:
     """How long a score must stay under a band's threshold before the band begins."""
 
-    degrading: timedelta = timedelta(minutes=10)
+    degrading: timedelta = timedelta(minutes=30)
     resisting: timedelta = timedelta(minutes=3)
 
 
@@ -178,9 +192,26 @@ class CanaryLed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ScoreSettings:
-    """The judgement, tunable after real incidents."""
+class Margins:
+    """What chance may explain of a share above its normal, in standard deviations; only the rest costs points.
 
+    `noise` is of the sample, `swing` of the site's own hours; `rare` is how far both together may go, less what costs
+    the band `normal`, for a window of an hour.
+    """
+
+    noise: float = 1.1
+    swing: float = 1.0
+    rare: float = 3.5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScoreSettings:
+    """The judgement, tunable after real incidents. `cap` lets a site that refuses everything score 0."""
+
+    method: Literal["robust", "plain"] = "robust"
+    cap: bool = True
+    margins: Margins = field(default_factory=Margins)
+    drift_threshold: float = 4.2
     weights: Weights = field(default_factory=Weights)
     evaluate_every: timedelta = timedelta(seconds=15)
     min_requests: int = 50

@@ -1,125 +1,133 @@
-"""Evaluate: a site's recent record, its baseline and the verdict before, to the verdict now. Pure."""
+"""Evaluate: the windows and normals of many sites and the bands before, to what holds of them now. Pure.
+
+`serve` and `backtest` call the same function.
+"""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping
+from dataclasses import dataclass, field
 
-import msgspec
+import numpy as np
+from numpy.typing import NDArray
 
-from crawlhealth import cost, score, stats
+from crawlhealth import bands, score
+from crawlhealth.bands import Scores, States, next_states
 from crawlhealth.config import ScoreSettings
-from crawlhealth.outcome import Source
-from crawlhealth.verdict import BandState, Baseline, Penalty, Rates, Unknown, Verdict, Window
-from crawlhealth.weighted import Sums, View, by_route, of_source
-from crawlhealth.windows import EPSILON
+from crawlhealth.normals import Normals
+from crawlhealth.panel import Panel
+from crawlhealth.scoring import Scored, scored
+from crawlhealth.windows import EPSILON, NOTHING
+
+_OK, _FAILED = 5, 6
+"""The columns of extractions."""
 
 
-class SiteRecord(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """What is on record of one site at the moment of an evaluation.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Before:
+    """What the evaluation before left of N sites: their bands, the score before rounding, and when that was."""
 
-    `windows` are its exponentially weighted sums, shortest half-life first, in all and by route and source. `requests`
-    is how many requests were ever counted of the site (an import does not move it); `generation` changes when its
-    history was replaced from outside.
+    states: States
+    smoothed: NDArray[np.float64]
+    at: NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judged:
+    """What holds of the N sites of a panel at `at`.
+
+    `score` is a whole number, NaN while unknown; `smoothed` the same before rounding. `resets` says which windows must
+    become what: for the sites of `reset_sites` (by number) every window longer than that of the number in `resets`.
     """
 
-    site: str
-    windows: tuple[View, ...] = ()
-    requests: int = 0
-    generation: int = 0
+    at: float
+    scored: Scored
+    score: NDArray[np.float64]
+    smoothed: NDArray[np.float64]
+    parser_score: NDArray[np.float64]
+    extraction_window: NDArray[np.intp]
+    states: States
+    reset_sites: NDArray[np.intp] = field(default_factory=lambda: np.zeros(0, dtype=np.intp))
+    resets: NDArray[np.intp] = field(default_factory=lambda: np.zeros(0, dtype=np.intp))
 
 
 def evaluate(
-    record: SiteRecord, baseline: Baseline | None, previous: Verdict | None, now: float, settings: ScoreSettings
-) -> Verdict:
-    """The verdict on one site at `now` (unix seconds).
+    panel: Panel,
+    normals: Normals,
+    before: Before,
+    *,
+    new_evidence: NDArray[np.bool_],
+    now: float,
+    settings: ScoreSettings,
+    step: float = 0.0,
+) -> Judged:
+    """What holds of a panel's sites at `now` (unix seconds).
 
-    The present is the window of the shortest half-life that holds `min_requests` weighted requests, all routes and
-    sources together. The score is the lower of the plain formula and the refused cap, smoothed over time (the first one
-    is not). Without such a window or without a baseline there is no score. The parser score reads the shortest window
-    with `min_requests` extractions.
+    `new_evidence` says of which sites something was seen since the evaluation before; `step` is the width of what is
+    counted at once in seconds, for which one observation vouches.
     """
-    enough = max(1, settings.min_requests) - EPSILON
-    present = next((view for view in record.windows if view.requests >= enough), None)
-    before = previous.state if previous is not None else BandState(since=now)
-    new_evidence = previous is None or record.requests != previous.evidence
-    if present is None:
-        return Verdict(
-            site=record.site,
-            at=now,
-            state=score.next_state(before, None, at=now, new_evidence=new_evidence, settings=settings),
-            unknown=Unknown.NOT_ENOUGH_REQUESTS,
-            baseline=baseline,
-            evidence=record.requests,
-        )
-    strata = present.strata
-    window = _window(present, strata, next((view for view in record.windows if view.extractions >= enough), None))
-    scored = _scored(window.rates, baseline, previous, now, settings)
-    failed = window.rates.extraction
-    normal = baseline.rates.extraction if baseline is not None else None
-    routes = [(route, sums, sums.requests) for route, sums in by_route(strata).items()]
-    return Verdict(
-        site=record.site,
+    found = scored(panel, normals, before.states.shown, settings)
+    value, recovery = found.score, found.recovery
+    if settings.method == "plain":
+        value = recovery = _smoothed(value, before, now, settings)
+    scores = Scores(
         at=now,
-        state=score.next_state(before, scored.rounded, at=now, new_evidence=new_evidence, settings=settings),
-        score=scored.rounded,
-        score_raw=scored.raw,
-        smoothed=scored.value,
-        parser_score=score.parser_score(failed, normal) if failed is not None and normal is not None else None,
-        unknown=Unknown.NO_BASELINE if baseline is None else None,
-        penalties=scored.penalties,
-        reasons=score.reasons(scored.penalties),
-        window=window,
-        baseline=baseline,
-        route_refused={route: sums.refused / requests for route, sums, requests in routes},
-        route_error={route: sums.error / requests for route, sums, requests in routes},
-        route_requests={route: _whole(requests) for route, _, requests in routes},
-        evidence=record.requests,
+        score=np.rint(value),
+        recovery=np.rint(recovery),
+        window=panel.half_lives[np.maximum(found.chosen, 0)],
+        new_evidence=new_evidence,
+        vouched=max(bands.vouched(settings), step),
+    )
+    states = next_states(before.states, scores, settings)
+    sites, windows = _resets(before.states, states, found, panel)
+    pages, window = _extractions(panel, settings)
+    return Judged(
+        at=now,
+        scored=found,
+        score=scores.score,
+        smoothed=value,
+        parser_score=score.parser_score(pages, normals.extraction),
+        extraction_window=window,
+        states=states,
+        reset_sites=sites,
+        resets=windows,
     )
 
 
-def _window(present: View, strata: Mapping[tuple[str, Source], Sums], extraction: View | None) -> Window:
-    """The window that is read, with the extractions of another one when those take longer to come by."""
-    total = present.total
-    tried = Sums()
-    if extraction is not None:
-        tried = total if extraction is present else extraction.total
-    only_traffic = all(source is Source.TRAFFIC for _, source in strata)
-    failed = tried.extractions_failed / tried.extractions if tried.extractions > 0 else None
-    rates = total.rates(present.latency_p95, extraction=failed)
-    assert rates is not None, "a window holds at least one request"
-    return Window(
-        seconds=present.half_life,
-        requests=_whole(total.requests),
-        extractions=_whole(tried.extractions),
-        rates=rates,
-        cost=cost.per_record(total if only_traffic else of_source(strata, Source.TRAFFIC)),
-    )
+def _smoothed(value: NDArray[np.float64], before: Before, now: float, settings: ScoreSettings) -> NDArray[np.float64]:
+    """Exponential smoothing of the plain score over uneven steps; the first one is taken as it is."""
+    half_life = settings.smoothing.total_seconds()
+    if half_life <= 0:
+        return value
+    keep = np.exp2(-np.maximum(0.0, now - before.at) / half_life)
+    return np.where(np.isnan(before.smoothed), value, keep * before.smoothed + (1 - keep) * value)
 
 
-class _Scored(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """The penalties, and the score before and after rounding; the plain formula alone as `raw`."""
+def _resets(before: States, after: States, found: Scored, panel: Panel) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Which windows have to forget what is past: when a band worsens, those longer than the one that showed it.
 
-    penalties: tuple[Penalty, ...] = ()
-    value: float | None = None
-    rounded: int | None = None
-    raw: int | None = None
-
-
-def _scored(
-    rates: Rates, baseline: Baseline | None, previous: Verdict | None, now: float, settings: ScoreSettings
-) -> _Scored:
-    """What the signals cost; nothing without a baseline."""
-    if baseline is None:
-        return _Scored()
-    costs = score.penalties(rates, baseline.rates, settings.weights)
-    raw = score.plain(costs)
-    cap = score.cap_penalty(raw, rates, baseline.rates)
-    value = raw - cap.points
-    if previous is not None and previous.smoothed is not None:
-        value = stats.smooth(previous.smoothed, value, now - previous.at, settings.smoothing.total_seconds())
-    return _Scored(penalties=(*costs, cap), value=value, rounded=round(value), raw=round(raw))
+    Else old good traffic would lift a site that has stopped answering. When a band ends, those longer than the one that
+    showed the recovery, else what is over would begin the band again.
+    """
+    bad = (bands.DEGRADING, bands.RESISTING)
+    was, now = np.isin(before.band, bad), np.isin(after.band, bad)
+    changed = (before.band != after.band) & (was | now) & ~np.isnan(found.score)
+    rank = np.array([0, 1, 2, 0])
+    worse = changed & (rank[after.band] > rank[before.band])
+    sites = np.flatnonzero(changed)
+    shown = np.searchsorted(panel.half_lives, np.nan_to_num(before.shown)).clip(0, len(panel.half_lives) - 1)
+    better = np.maximum(found.shortest, shown)
+    windows = np.where(worse, found.chosen, better)[sites]
+    longer = (windows != NOTHING) & (windows < len(panel.half_lives) - 1)
+    return sites[longer], windows[longer]
 
 
-def _whole(weighted: float) -> int:
-    return math.floor(weighted + EPSILON)
+def _extractions(panel: Panel, settings: ScoreSettings) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
+    """The failed share of extractions in the shortest window with enough of them, and its number; NaN and -1."""
+    failed = panel.totals[..., _FAILED]
+    tried = panel.totals[..., _OK] + failed
+    enough = tried >= max(1, settings.min_requests) - EPSILON
+    window = np.where(enough.any(axis=1), enough.argmax(axis=1), -1)
+    sites = np.arange(len(window))
+    at = np.maximum(window, 0)
+    some = np.maximum(tried[sites, at], EPSILON)
+    return np.where(window >= 0, failed[sites, at] / some, np.nan), window

@@ -1,4 +1,4 @@
-"""Small statistics, pure and without dependencies: mergeable latency histograms and exponential smoothing."""
+"""Small statistics, pure: mergeable latency histograms, exponential smoothing, and bounds of a share."""
 
 from __future__ import annotations
 
@@ -7,6 +7,9 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping
 from itertools import accumulate
 from typing import Final
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 SUBDIVISIONS: Final = 8
 """Fine buckets to one published bucket."""
@@ -82,3 +85,34 @@ def smooth(previous: float, value: float, elapsed: float, half_life: float) -> f
         return value
     keep: float = 0.5 ** (max(0.0, elapsed) / half_life)
     return keep * previous + (1 - keep) * value
+
+
+def wilson_lower(share: ArrayLike, size: ArrayLike, z: float) -> NDArray[np.float64]:
+    """The lower bound of a share by Wilson's score interval, `z` standard deviations down; 0 for a size of 0.
+
+    `size` is the sample size, for weighted sums the effective one, (sum of weights)^2 / (sum of squares). Element by
+    element. Wilson (1927); Newcombe (1998), method 3.
+    """
+    p, n = np.asarray(share, dtype=np.float64), np.asarray(size, dtype=np.float64)
+    known = n > 0
+    n = np.where(known, n, 1.0)
+    square = z * z
+    middle = p + square / (2 * n)
+    half = z * np.sqrt(np.maximum(p * (1 - p) / n + square / (4 * n * n), 0.0))
+    return np.where(known, np.clip((middle - half) / (1 + square / n), 0.0, p), 0.0)
+
+
+def effective_size(weights: ArrayLike, squares: ArrayLike) -> NDArray[np.float64]:
+    """How many equal observations weighted ones are worth: (sum of weights)^2 / (sum of squares); Kish (1965)."""
+    total, square = np.asarray(weights, dtype=np.float64), np.asarray(squares, dtype=np.float64)
+    known = square > 0
+    return np.where(known, total * total / np.where(known, square, 1.0), 0.0)
+
+
+def ewma(values: ArrayLike, weight: float, start: float = 0.0) -> NDArray[np.float64]:
+    """The exponentially weighted moving average of a sequence along its last axis; Roberts (1959)."""
+    found = np.array(values, dtype=np.float64)
+    kept = np.full(found.shape[:-1], start)
+    for step in range(found.shape[-1]):
+        kept = found[..., step] = weight * found[..., step] + (1 - weight) * kept
+    return found

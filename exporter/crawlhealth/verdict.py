@@ -150,6 +150,7 @@ class Baseline:
 
     `rates` are over all routes together, `strata` those of the ways that have enough of their own. `spread` is by how
     much the hourly rates vary beyond chance: standard deviations of shares; of latency, that of its logarithm.
+    `lasting` is the part of it that is still there in six hours together. It was learnt at `learnt_at`.
     `accepted_at` is when a person accepted what is the normal since then. One that is `refused` serves less than half
     and waits for a person.
     """
@@ -160,6 +161,8 @@ class Baseline:
     cost: Cost | None = None
     strata: tuple[StratumNormal, ...] = ()
     spread: Spread | None = None
+    lasting: Spread | None = None
+    learnt_at: float = 0.0
     accepted_at: float | None = None
     refused: bool = False
 
@@ -211,7 +214,8 @@ class BandState(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     `under_degrading` and `under_resisting` say since when every score has been under that band's threshold,
     `over_degrading` and `over_resisting` since when every score has been at or over the level that leaves it. Time
     without evidence is not counted: the four move on with it. `evidence_at` is when evidence last came. `eased_at` is
-    when served canaries turned a pause into a slow return; None while there is none.
+    when served canaries turned a pause into a slow return; None while there is none. `shown` is the half-life of the
+    window that showed the bad band; recovery is judged by it, and by shorter ones.
     """
 
     band: Band = Band.UNKNOWN
@@ -223,6 +227,7 @@ class BandState(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     over_resisting: float | None = None
     evidence_at: float | None = None
     eased_at: float | None = None
+    shown: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,114 @@
+"""Blocks: hours put together until there is enough in them to have a rate, many series at once. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+ANSWERED: Final = 4
+"""How many of the first columns are requests that were answered."""
+DAY_HOURS: Final = 24
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Blocks:
+    """The blocks of M series: shares of answered requests (three hostile kinds and all of them) and logs of p95.
+
+    NaN is a place without a block. `number`, `days` and `total` are how many blocks there are, on how many days, and
+    how many answered requests are in them.
+    """
+
+    shares: Array
+    """M, 4, B."""
+    logs: Array
+    """M, B: of p95 in seconds."""
+    sizes: Array
+    """M, B: answered requests."""
+    number: NDArray[np.intp]
+    days: NDArray[np.intp]
+    total: Array
+
+    def levels(self, q: float) -> Array:
+        """The q-quantile of the shares of the blocks: (M, 4); 0 without any."""
+        return np.nan_to_num(_quantile(self.shares, self.number, q))
+
+    def means(self) -> Array:
+        """The shares of all blocks together: (M, 4)."""
+        sizes = np.nan_to_num(self.sizes)[:, None]
+        total = sizes.sum(axis=-1)
+        summed: Array = (np.nan_to_num(self.shares) * sizes).sum(axis=-1) / np.where(total > 0, total, 1.0)
+        return summed
+
+    def latency(self, place: int, q: float) -> float:
+        """The q-quantile of p95 in seconds over the blocks of one series; NaN without any."""
+        known = self.logs[place][~np.isnan(self.logs[place])]
+        return float(np.exp(np.quantile(known, q))) if len(known) else float("nan")
+
+
+def merged(counts: Array, p95: Array, usable: NDArray[np.bool_], *, least: float) -> Blocks:
+    """The blocks of series (M, H, columns of a tally): usable hours in order, put together until `least` are answered.
+
+    What is left at the end without having reached it makes no block.
+    """
+    outcomes = np.ascontiguousarray(counts[..., :ANSWERED].transpose(0, 2, 1))
+    answered = np.where(usable, outcomes.sum(axis=1), 0.0)
+    logs = np.log(np.where(p95 > 0, p95, np.nan))
+    hostile = np.where(usable[:, None], outcomes[:, 1:], 0.0)
+    served = np.where(usable & ~np.isnan(logs), outcomes[:, 0], 0.0)
+    weighed = np.where(served > 0, np.nan_to_num(logs) * served, 0.0)
+    if np.any((answered > 0) & (answered < least)):
+        answered, hostile, served, weighed = _put_together(answered, hostile, served, weighed, least)
+    full = answered >= least
+    sizes = np.where(full, answered, np.nan)
+    shares = np.concatenate([hostile, hostile.sum(axis=1, keepdims=True)], axis=1) / sizes[:, None]
+    day = np.arange(answered.shape[1]) // DAY_HOURS
+    return Blocks(
+        shares=shares,
+        logs=np.where(full & (served > 0), weighed / np.where(served > 0, served, 1.0), np.nan),
+        sizes=sizes,
+        number=full.sum(axis=1),
+        days=_days(full, day),
+        total=np.where(full, answered, 0.0).sum(axis=1),
+    )
+
+
+def _put_together(
+    answered: Array, hostile: Array, served: Array, weighed: Array, least: float
+) -> tuple[Array, Array, Array, Array]:
+    """The same with each block's sums at its last hour, and nothing elsewhere."""
+    values = np.concatenate([answered[:, None], hostile, served[:, None], weighed[:, None]], axis=1)
+    upto = np.ascontiguousarray(np.cumsum(values, axis=-1).transpose(2, 0, 1))
+    found = np.zeros_like(upto)
+    begun = np.zeros_like(upto[0])
+    for hour, total in enumerate(upto):
+        full = total[:, 0] - begun[:, 0] >= least
+        np.subtract(total, begun, out=found[hour], where=full[:, None])
+        np.copyto(begun, total, where=full[:, None])
+    apart = np.ascontiguousarray(found.transpose(1, 2, 0))
+    return apart[:, 0], apart[:, 1:-2], apart[:, -2], apart[:, -1]
+
+
+def _days(full: NDArray[np.bool_], day: NDArray[np.intp]) -> NDArray[np.intp]:
+    starts = np.flatnonzero(np.diff(day, prepend=-1))
+    if not len(starts):
+        return np.zeros(len(full), dtype=np.intp)
+    return np.logical_or.reduceat(full, starts, axis=1).sum(axis=1)
+
+
+def _quantile(values: Array, number: NDArray[np.intp], q: float) -> Array:
+    """The q-quantile of the first `number` of sorted values along the last axis, interpolated; NaN sorts last."""
+    if not values.shape[-1]:
+        return np.full(values.shape[:2], np.nan)
+    place = np.maximum(number - 1, 0) * q
+    low = np.floor(place).astype(np.intp)
+    high = np.minimum(low + 1, np.maximum(number - 1, 0))
+    ordered = np.sort(values, axis=-1)
+    rows = np.arange(len(values))
+    share = (place - low)[:, None]
+    found: Array = ordered[rows, :, low] * (1 - share) + ordered[rows, :, high] * share
+    return found

@@ -5,10 +5,15 @@ Nothing here escalates: advice slows down and stops, and a person may do more or
 
 from __future__ import annotations
 
+from typing import Final
+
 from crawlhealth import cost
 from crawlhealth.config import AdviceSettings, ScoreSettings, Thresholds
 from crawlhealth.recovery import eased_share
-from crawlhealth.verdict import NEUTRAL, Advice, Band, Override, OverrideKind, Rates, Verdict
+from crawlhealth.verdict import NEUTRAL, Advice, Band, Override, OverrideKind, Rates, Unknown, Verdict
+
+MOSTLY_ERRORS: Final = 0.5
+"""The share of its concurrency that a site is crawled with while most requests bring no answer."""
 
 
 def advise(verdict: Verdict, override: Override | None, settings: AdviceSettings, score: ScoreSettings) -> Advice:
@@ -77,6 +82,8 @@ def _by_band(verdict: Verdict, settings: AdviceSettings, score: ScoreSettings) -
             revisit_multiplier=round(revisit, 4),
             cost_multiplier=_cost(verdict, settings),
         )
+    if verdict.unknown is Unknown.MOSTLY_ERRORS:
+        return Advice(concurrency_ratio=MOSTLY_ERRORS)
     return NEUTRAL
 
 

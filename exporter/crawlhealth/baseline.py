@@ -109,7 +109,7 @@ def _usable(
 
 def _onset(judged: NDArray[np.uint8]) -> NDArray[np.bool_]:
     """The hours before a bad band: it had begun in them, though the score did not tell yet."""
-    outside = judged == hours_judged.OUTSIDE
+    outside: NDArray[np.bool_] = judged == hours_judged.OUTSIDE
     found = np.zeros_like(outside)
     for back in range(1, ONSET_HOURS + 1):
         found[:, :-back] |= outside[:, back:]
@@ -128,7 +128,8 @@ def _by_site(hours: Hours, values: Array) -> Array:
 
 
 def _requests(counts: Array) -> Array:
-    return np.ascontiguousarray(counts[..., :5]).sum(axis=-1)
+    found: Array = np.ascontiguousarray(counts[..., :5]).sum(axis=-1)
+    return found
 
 
 class _Learnt:

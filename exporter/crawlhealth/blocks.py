@@ -97,7 +97,8 @@ def _days(full: NDArray[np.bool_], day: NDArray[np.intp]) -> NDArray[np.intp]:
     starts = np.flatnonzero(np.diff(day, prepend=-1))
     if not len(starts):
         return np.zeros(len(full), dtype=np.intp)
-    return np.logical_or.reduceat(full, starts, axis=1).sum(axis=1)
+    found: NDArray[np.intp] = np.logical_or.reduceat(full, starts, axis=1).sum(axis=1)
+    return found
 
 
 def _quantile(values: Array, number: NDArray[np.intp], q: float) -> Array:

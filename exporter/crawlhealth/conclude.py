@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from crawlhealth import diagnose
@@ -10,7 +10,8 @@ from crawlhealth.advice import advise
 from crawlhealth.config import Config
 from crawlhealth.maintenance import under_maintenance
 from crawlhealth.model import CanaryRun
-from crawlhealth.verdict import BandState, Override, Verdict
+from crawlhealth.recovery import Followed, lead
+from crawlhealth.verdict import Band, BandState, Override, Verdict
 
 
 class Surroundings:
@@ -26,10 +27,12 @@ class Surroundings:
         overrides: Mapping[str, Override] | None = None,
         verdicts: Mapping[str, Verdict] | None = None,
         uplink_up: bool = True,
+        streaks: Mapping[str, Sequence[Followed]] | None = None,
     ) -> None:
         self.overrides = overrides or {}
         self.uplink_up = uplink_up
         self._verdicts = verdicts or {}
+        self._streaks = streaks or {}
         self._runs: dict[str, list[CanaryRun]] = {}
         self._failing: dict[str, set[str]] | None = None
         for run in runs:
@@ -38,6 +41,22 @@ class Surroundings:
     def runs(self, site: str) -> Iterable[CanaryRun]:
         """The latest run of each of a site's canaries through each route."""
         return self._runs.get(site, ())
+
+    def led(self, verdict: Verdict, previous: Verdict | None, config: Config) -> tuple[Verdict, bool]:
+        """The verdict with the band as canaries have it, and whether its windows must be emptied."""
+        if verdict.score is not None and verdict.band is not Band.RESISTING:
+            return verdict, False
+        state, emptied = lead(
+            verdict.state,
+            self._streaks.get(verdict.site, ()),
+            scored=verdict.score is not None,
+            now=verdict.at,
+            settings=config.score,
+            advice=config.advice,
+            paused=previous is None or previous.advice.paused,
+            baseline=verdict.baseline,
+        )
+        return (verdict if state is verdict.state else replace(verdict, state=state)), emptied
 
     def failing_elsewhere(self, route: str, site: str) -> int:
         """On how many sites but this one a route fails."""

@@ -61,4 +61,5 @@ def _about_a_line(values: Array, known: NDArray[np.bool_]) -> Array:
     height = np.where(known, held - held.sum(axis=-1, keepdims=True) / number, 0.0)
     square = (time * time).sum(axis=-1, keepdims=True)
     slope = (time * height).sum(axis=-1, keepdims=True) / np.where(square > 0, square, 1.0)
-    return height - slope * time
+    found: Array = height - slope * time
+    return found

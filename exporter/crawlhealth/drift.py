@@ -2,8 +2,8 @@
 
 It is an exponentially weighted moving average (Roberts 1959) of the rates, standardised: the deviation of the share in
 the wider windows, on average, over what the noise of the sample and the site's own hours explain in a window of that
-width. It is taken on the scale of the arcsine of the root, on which the spread of a share hardly depends on it. It raises an
-alert for information and never changes the score.
+width, on the scale of the arcsine of the root, on which the spread of a share hardly depends on it. It raises an alert
+for information and never changes the score.
 """
 
 from __future__ import annotations

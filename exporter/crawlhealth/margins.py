@@ -61,7 +61,8 @@ def lower_bounds(
 def _below(share: Array, normal: Array, deviation: Array) -> Array:
     """How far below a share a deviation reaches that was seen around its normal: near 1 there is no room for it."""
     moved = np.arcsin(np.sqrt(share)) - _angle(normal, deviation)
-    return np.minimum(deviation, share - np.sin(np.maximum(moved, 0.0)) ** 2)
+    found: Array = np.minimum(deviation, share - np.sin(np.maximum(moved, 0.0)) ** 2)
+    return found
 
 
 def _above(share: Array, deviation: Array) -> Array:
@@ -74,4 +75,5 @@ def _above(share: Array, deviation: Array) -> Array:
 def _angle(share: Array, deviation: Array) -> Array:
     """A deviation around a share on the scale of the arcsine of the root."""
     believed = np.clip(share, LEAST_SHARE, 1 - LEAST_SHARE)
-    return deviation / (2 * np.sqrt(believed * (1 - believed)))
+    found: Array = deviation / (2 * np.sqrt(believed * (1 - believed)))
+    return found

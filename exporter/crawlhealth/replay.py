@@ -88,8 +88,7 @@ class Replay:
         if len(judged.reset_sites):
             self._windows.reset([self.sites[place] for place in judged.reset_sites.tolist()], judged.resets, now)
         self._before = Before(states=judged.states, smoothed=judged.smoothed, at=np.full(len(self.sites), now))
-        bad = (judged.states.band == DEGRADING) | (judged.states.band == RESISTING)
-        self._hours.mark(hours_judged.marks_from(bad, judged.score, np.zeros(len(bad), dtype=np.bool_)))
+        self._hours.mark(self.marks(judged))
         return judged
 
     def _learn(self, now: float) -> None:
@@ -107,6 +106,12 @@ class Replay:
                 accepted=self.accepted,
                 known=self.baselines,
             )
+
+    @staticmethod
+    def marks(judged: Judged) -> NDArray[np.uint8]:
+        """How the sites were judged, as the marks of their hour."""
+        bad = (judged.states.band == DEGRADING) | (judged.states.band == RESISTING)
+        return hours_judged.marks_from(bad, judged.score, np.zeros(len(bad), dtype=np.bool_))
 
     def accept(self, accepted: Accepted) -> None:
         """Let a person have accepted a new normal: it is learnt at the next step, and the band begins anew."""

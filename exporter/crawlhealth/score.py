@@ -39,7 +39,8 @@ def latency_badness(now: Number, baseline: Number) -> Number:
 
     Computed in milliseconds; a normal under 1 ms counts as 1 ms.
     """
-    return _clip((now * 1000 / np.maximum(baseline * 1000, 1.0) - 1) / FULL_PENALTY_SLOWDOWN)
+    found: Number = _clip((now * 1000 / np.maximum(baseline * 1000, 1.0) - 1) / FULL_PENALTY_SLOWDOWN)
+    return found
 
 
 def penalties(now: Rates, baseline: Rates, weights: Weights) -> tuple[Penalty, ...]:
@@ -69,8 +70,9 @@ def refused_cap(now: Number, baseline: Number) -> Number:
 
     100 x (1 - excess / served share of the baseline): a site that refuses everything scores 0 whatever the mix.
     """
-    excess = np.maximum(0.0, now - baseline)
-    return 100 * _clip(1 - excess / np.maximum(1 - baseline, MIN_SERVED))
+    excess: Number = np.maximum(0.0, now - baseline)
+    left: Number = 1 - excess / np.maximum(1 - baseline, MIN_SERVED)
+    return 100 * _clip(left)
 
 
 def cap_penalty(plain_score: float, now: Rates, baseline: Rates) -> Penalty:
@@ -89,7 +91,8 @@ def reasons(costs: Iterable[Penalty]) -> tuple[Penalty, ...]:
 
 def parser_score(failed: Number, baseline: Number) -> Number:
     """How well extraction works, a whole number from 0 to 100: the failed share of served pages now and normally."""
-    return np.rint(refused_cap(failed, baseline))
+    whole: Number = np.rint(refused_cap(failed, baseline))
+    return whole
 
 
 def _penalty(signal: Signal, weight: float, now: float, baseline: float) -> Penalty:
@@ -97,4 +100,5 @@ def _penalty(signal: Signal, weight: float, now: float, baseline: float) -> Pena
 
 
 def _clip(value: Number) -> Number:
-    return np.minimum(np.maximum(value, 0.0), 1.0)
+    clipped: Number = np.minimum(np.maximum(value, 0.0), 1.0)
+    return clipped

@@ -82,7 +82,7 @@ def _robust(panel: Panel, normals: Normals, shown: Array, settings: ScoreSetting
     shortest = _first(enough)
     judged_by = np.maximum(shortest, _numbers(shown, panel.half_lives))
     recovery = np.where(np.arange(lowest.shape[1]) <= judged_by[:, None], lowest, np.inf).min(axis=1)
-    unknown = _unknown(normals, shortest, _at(mostly_errors, shortest))
+    unknown = _unknown(normals, shortest, mostly_errors[np.arange(len(shortest)), np.maximum(shortest, 0)])
     known = unknown == 0
     chosen = np.where(known, lowest.argmin(axis=1), np.where(shortest >= 0, shortest, -1))
     total = np.concatenate([shares, panel.site_p95[..., None]], axis=-1)

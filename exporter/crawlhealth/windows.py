@@ -10,7 +10,7 @@ between them, and can be made anew from those.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from operator import attrgetter
 from typing import Final
@@ -20,9 +20,9 @@ from numpy.typing import NDArray
 
 from crawlhealth.arrays import BUCKETS, PLAIN, Arrays, Latency, Stratum
 from crawlhealth.panel import Keys, Panel
-from crawlhealth.quantiles import P95, Quantiles, middles, reached
+from crawlhealth.quantiles import Quantiles
 from crawlhealth.tally import Slot, Tally
-from crawlhealth.weighted import COLUMNS, OUTCOMES, Strata, View
+from crawlhealth.weighted import COLUMNS
 
 __all__ = ["BUCKETS", "EPSILON", "NOTHING", "Arrays", "Resets", "Stratum", "Windows"]
 
@@ -38,6 +38,7 @@ SITES_AT_ONCE: Final = 250
 
 _counted: Final = attrgetter(*COLUMNS[:PLAIN])
 _NONE: Final[list[int]] = []
+_NO_ROWS: Final = np.zeros(0, dtype=np.intp)
 _Path = tuple[Sequence[float], Sequence[float]]
 
 
@@ -91,6 +92,7 @@ class Windows:
             found.append(row)
         if len(strata) > len(self._arrays.sums):
             self._arrays.grow(len(strata))
+            self._touch(_NO_ROWS)
         return np.array(found, dtype=np.intp)
 
     def add(self, slots: Iterable[Slot], resets: Resets | None = None) -> None:
@@ -184,54 +186,9 @@ class Windows:
             site_p95=site_p95,
         )
 
-    def read(self, sites: Sequence[str], now: float, *, enough: float = 1) -> Iterator[tuple[View, ...]]:
-        """The windows of each of these sites at `now`, in their order, shortest half-life first.
-
-        Latency is read in the shortest one alone that holds `enough` requests: it is most of the work.
-        """
-        for first in range(0, len(sites), SITES_AT_ONCE):
-            yield from self._read(sites[first : first + SITES_AT_ONCE], now, enough - EPSILON)
-
     def arrays(self) -> Arrays:
         """A copy of everything, to be kept; strata whose weights have vanished are left out."""
         return self._arrays.copy()
-
-    def _read(self, sites: Sequence[str], now: float, enough: float) -> list[tuple[View, ...]]:
-        arrays, lives = self._arrays, self.half_lives
-        parts = [self._sites.get(site, ()) for site in sites]
-        rows = np.array([row for part in parts for row in part], dtype=np.intp)
-        if not len(rows):
-            return [tuple([View(life) for life in lives]) for _ in parts]
-        lengths = np.array([len(part) for part in parts if part])
-        starts = np.cumsum([0, *lengths[:-1]], dtype=np.intp)
-        block = arrays.at(rows, now)
-        totals = np.add.reduceat(block, starts, axis=0)
-        requests = _across(totals, 0, OUTCOMES)
-        large = requests >= enough
-        chosen = np.where(large.any(axis=1), large.argmax(axis=1), -1)
-        timed = np.add.reduceat(arrays.latency[rows, np.repeat(chosen, lengths)], starts, axis=0)
-        p95s = middles(reached(np.cumsum(timed, axis=-1, dtype=np.float32), P95)) * timed.any(axis=-1)
-        extractions = _across(totals, OUTCOMES, OUTCOMES + 2)
-        found = zip(
-            starts.tolist(),
-            totals,
-            requests.tolist(),
-            extractions.tolist(),
-            chosen.tolist(),
-            p95s.tolist(),
-            strict=True,
-        )
-        views = []
-        for part in parts:
-            if not part:
-                views.append(tuple([View(life) for life in lives]))
-                continue
-            start, total, weighted, extracted, read, p95 = next(found)
-            holds = Strata([arrays.keys[row][1:] for row in part], total, block[start : start + len(part)])
-            slow = [p95 if k == read and p95 > 0 else None for k in range(len(lives))]
-            site = zip(lives, weighted, extracted, slow, range(len(lives)), strict=True)
-            views.append(tuple([View(life, sums, pages, p95, holds, k) for life, sums, pages, p95, k in site]))
-        return views
 
     def _come(self, newest: float) -> None:
         arrays = self._arrays
@@ -305,11 +262,3 @@ def _latency(tallies: Sequence[Tally]) -> Latency:
 
 def _flat(parts: Sequence[Sequence[int]]) -> NDArray[np.intp]:
     return np.fromiter(chain.from_iterable(parts), dtype=np.intp)
-
-
-def _across(totals: NDArray[np.float64], first: int, end: int) -> NDArray[np.float64]:
-    """The sum of some columns, one after another: numpy's own may add in another order for another number of rows."""
-    across = totals[..., first]
-    for column in range(first + 1, end):
-        across = across + totals[..., column]
-    return across

@@ -160,7 +160,7 @@ def check_score(document: Document, score: ScoreSettings) -> None:
     baseline = score.baseline
     _at_least(document, baseline.min_requests, 1, "score", "baseline", "min_requests")
     _at_least(document, baseline.min_blocks, 1, "score", "baseline", "min_blocks")
-    _positive(document, baseline.block, "score", "baseline", "block")
+    _positive(document, baseline.every, "score", "baseline", "every")
     if document.sound("score", "baseline") and baseline.exclude_last >= baseline.length:
         message = f"must be shorter than length ({quantities.show(baseline.length)})"
         document.report(("score", "baseline", "exclude_last"), message)

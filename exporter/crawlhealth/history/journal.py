@@ -22,13 +22,15 @@ _decode = msgspec.msgpack.Decoder(list[tuple[str, str, Source, float, float, byt
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Learnt:
-    """A baseline and what it was learnt from: it is good as long as `key` is the same.
+    """A baseline and what it was learnt from: it is good as long as `key` is the same, from `at` until before `due`.
 
-    `key` names the block of time, the import and the settings. None is a baseline too: there was too little.
+    `key` names the import, what a person accepted, and the settings. None is a baseline too: there was too little.
     """
 
     key: str
     baseline: Baseline | None
+    at: float = 0.0
+    due: float = 0.0
 
 
 _learnt = msgspec.msgpack.Decoder(Learnt).decode

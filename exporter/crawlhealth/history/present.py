@@ -23,7 +23,6 @@ from crawlhealth.history.database import connect
 from crawlhealth.history.resets import Reset
 from crawlhealth.panel import Panel
 from crawlhealth.tally import Slot
-from crawlhealth.weighted import View
 from crawlhealth.windows import NOTHING, Stratum, Windows
 
 log = logging.getLogger(__name__)
@@ -115,16 +114,6 @@ class Present:
         elif windows is not None and self._generation < generation:
             with self._gathering() as (connection, waiting):
                 self._renew(windows, connection, now, waiting)
-
-    def read(self, sites: Sequence[str], now: float, *, enough: float) -> Iterator[tuple[View, ...]]:
-        """The windows of these sites, in their order, after `prepare`."""
-        windows = self._windows
-        assert windows is not None, "prepared before it is read"
-        reading = windows.read(sites, now, enough=enough)
-        for _ in sites:
-            with self._lock:
-                views = next(reading)
-            yield views
 
     def panels(self, sites: Sequence[str], now: float) -> Iterator[Panel]:
         """The windows of these sites as arrays, some hundred sites in a piece, in their order, after `prepare`."""

@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 
 from crawlhealth import stats
 from crawlhealth.config import HistorySettings
-from crawlhealth.evaluate import SiteRecord
 from crawlhealth.history import incidents, judgedrows, pushes, refusals, resets, rows
 from crawlhealth.history.batch import Batch
 from crawlhealth.history.committed import StoredRun, Timings
@@ -262,33 +261,6 @@ class History(Shown):
             self._contents.imported.update(imported)
             self._contents.generation = current
         return True
-
-    def records(
-        self,
-        sites: Sequence[str],
-        now: float,
-        *,
-        half_lives: Sequence[float],
-        enough: float = 1,
-    ) -> Iterator[SiteRecord]:
-        """What is on disk of each of these sites, with windows of these half-lives.
-
-        Latency is read in the shortest window that holds `enough` requests. For one thread at a time. The first call,
-        and others after an import or a change of half-lives, read the disk. Raises HistoryError where that fails.
-        """
-        self._prepare(half_lives, now)
-        contents = self._contents
-        for site, windows in zip(sites, self._present.read(sites, now, enough=enough), strict=True):
-            yield SiteRecord(
-                site=site,
-                windows=windows,
-                requests=contents.requests.get(site, 0),
-                generation=contents.imported.get(site, 0),
-            )
-
-    def record(self, site: str, now: float, *, half_lives: Sequence[float]) -> SiteRecord:
-        """What is on disk of one site, as `records` tells it."""
-        return next(self.records([site], now, half_lives=half_lives))
 
     def panels(
         self, sites: Sequence[str], now: float, *, half_lives: Sequence[float]

@@ -158,7 +158,7 @@ def test_quantiles_are_those_of_the_histograms(histograms: tuple[dict[int, int],
     panel = windows(*slots).panel(["books", "quotes"], NOW)
     for row, timed in enumerate(histograms):
         total = sum(timed.values())
-        low = 0.95 - 1.2816 * math.sqrt(0.95 * 0.05 / max(1, total))  # fresh requests: each counts as one
+        low = float(stats.wilson_lower(0.95, max(1, total), 1.2816))  # fresh requests: each counts as one
         for k in range(len(LIVES)):
             assert seconds(panel.p95[row, k]) == stats.quantile(timed, 0.95)
             assert seconds(panel.p95_low[row, k]) == stats.quantile(timed, low)
@@ -179,7 +179,7 @@ def test_the_lower_bound_knows_how_much_old_requests_are_worth() -> None:
     slots = [slot(NOW - n * 600, Tally(ok=50, hard_block=50, latency=timed)) for n in range(4)]
     panel = windows(*slots).panel(["books"], NOW)
     size = 0.5 * 1.875**2 / 1.328125 * 100
-    low = 0.95 - 1.2816 * math.sqrt(0.95 * 0.05 / size)
+    low = float(stats.wilson_lower(0.95, size, 1.2816))
     assert panel.p95_low[0, 0] == stats.quantile(timed, low) < panel.p95[0, 0] == stats.quantile(timed, 0.95)
 
 

@@ -95,11 +95,10 @@ def wilson_lower(share: ArrayLike, size: ArrayLike, z: float) -> NDArray[np.floa
     """
     p, n = np.asarray(share, dtype=np.float64), np.asarray(size, dtype=np.float64)
     known = n > 0
-    n = np.where(known, n, 1.0)
     square = z * z
-    middle = p + square / (2 * n)
-    half = z * np.sqrt(np.maximum(p * (1 - p) / n + square / (4 * n * n), 0.0))
-    return np.where(known, np.clip((middle - half) / (1 + square / n), 0.0, p), 0.0)
+    middle = n * p + square / 2  # all of it times n: nothing is divided by a size that may be next to nothing
+    half = z * np.sqrt(np.maximum(n * p * (1 - p) + square / 4, 0.0))
+    return np.where(known, np.clip((middle - half) / np.where(known, n + square, 1.0), 0.0, p), 0.0)
 
 
 def effective_size(weights: ArrayLike, squares: ArrayLike) -> NDArray[np.float64]:
@@ -109,10 +108,10 @@ def effective_size(weights: ArrayLike, squares: ArrayLike) -> NDArray[np.float64
     return np.where(known, total * total / np.where(known, square, 1.0), 0.0)
 
 
-def ewma(values: ArrayLike, weight: float, start: float = 0.0) -> NDArray[np.float64]:
-    """The exponentially weighted moving average of a sequence along its last axis; Roberts (1959)."""
+def ewma(values: ArrayLike, weight: float, start: ArrayLike = 0.0) -> NDArray[np.float64]:
+    """The exponentially weighted moving average of a sequence along its last axis, from `start`; Roberts (1959)."""
     found = np.array(values, dtype=np.float64)
-    kept = np.full(found.shape[:-1], start)
+    kept = np.full(found.shape[:-1], start, dtype=np.float64)
     for step in range(found.shape[-1]):
         kept = found[..., step] = weight * found[..., step] + (1 - weight) * kept
     return found

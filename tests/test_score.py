@@ -1,8 +1,8 @@
+"""The plain formula, the refused cap and the reasons, in single numbers."""
+
 from __future__ import annotations
 
 import random
-from dataclasses import replace
-from datetime import timedelta
 
 import pytest
 from hypothesis import given
@@ -10,12 +10,10 @@ from hypothesis import strategies as st
 from msgspec import structs
 
 from crawlhealth import score
-from crawlhealth.config import ScoreSettings, Weights
-from crawlhealth.verdict import Band, BandState, Rates, Signal
+from crawlhealth.config import Weights
+from crawlhealth.verdict import Rates, Signal
 
 WEIGHTS = Weights()
-SETTINGS = ScoreSettings()
-MINUTE = 60.0
 SHARES = st.floats(0, 1)
 SECONDS = st.floats(0.0001, 100)
 RATES = st.builds(
@@ -158,94 +156,3 @@ def test_reasons_are_those_of_at_least_a_point_dearest_first() -> None:
 )
 def test_parser_score(failed: float, normal: float, expected: int) -> None:
     assert score.parser_score(failed, normal) == expected
-
-
-def played(*steps: tuple[float, float | None], start: Band = Band.NORMAL, every: float = 15.0) -> list[Band]:
-    """The bands after stretches of (minutes, score), judged every 15 s with new evidence each time."""
-    state, now, bands = BandState(band=start, since=0.0, evidence_at=0.0), 0.0, []
-    for minutes, value in steps:
-        for _ in range(round(minutes * MINUTE / every)):
-            now += every
-            state = score.next_state(state, value, at=now, new_evidence=True, settings=SETTINGS)
-        bands.append(state.band)
-    return bands
-
-
-N, D, R, U = Band.NORMAL, Band.DEGRADING, Band.RESISTING, Band.UNKNOWN
-
-
-@pytest.mark.parametrize(
-    ("steps", "bands"),
-    [
-        pytest.param([(9.75, 70), (1, 70)], [N, D], id="degrading begins after ten minutes under 80"),
-        pytest.param([(2.75, 20), (1, 20)], [N, R], id="resisting begins after three minutes, straight from normal"),
-        pytest.param([(1, 0), (60, 95)], [N, N], id="one bad minute changes no band"),
-        pytest.param([(9, 70), (1, 80), (9, 70)], [N, N, N], id="a score at the threshold starts the time anew"),
-        pytest.param([(11, 70), (60, 84), (60, 84)], [D, D, D], id="84 does not end degrading"),
-        pytest.param([(11, 70), (359, 85), (2, 85)], [D, D, N], id="degrading ends after six hours at 85"),
-        pytest.param([(11, 70), (350, 90), (1, 84), (350, 90)], [D, D, D, D], id="a lapse starts the six hours anew"),
-        pytest.param([(4, 20), (10, 54), (0.25, 55)], [R, R, D], id="resisting ends at 55, not before"),
-        pytest.param([(4, 20), (359, 99), (2, 99)], [R, D, N], id="recovery passes through degrading"),
-        pytest.param([(11, 70), (4, 10)], [D, R], id="degrading turns into resisting"),
-        pytest.param([(1, None)], [U], id="normal without a score is unknown"),
-        pytest.param([(11, 70), (600, None)], [D, D], id="degrading without a score is held"),
-        pytest.param([(4, 0), (6000, None)], [R, R], id="silence never recovers"),
-    ],
-)
-def test_bands(steps: list[tuple[float, float | None]], bands: list[Band]) -> None:
-    assert played(*steps) == bands
-
-
-@pytest.mark.parametrize(
-    ("value", "band"),
-    [
-        pytest.param(95, N, id="a good first score is normal at once"),
-        pytest.param(60, U, id="a bad first score waits for its time"),
-        pytest.param(None, U, id="no score stays unknown"),
-    ],
-)
-@pytest.mark.parametrize("new_evidence", [True, False], ids=["with evidence", "of an import"])
-def test_the_first_score(value: float | None, band: Band, new_evidence: bool) -> None:
-    state = score.next_state(BandState(), value, at=5.0, new_evidence=new_evidence, settings=SETTINGS)
-    assert state.band is band
-
-
-def test_a_held_band_says_so_and_keeps_its_beginning() -> None:
-    bad = BandState(band=Band.RESISTING, since=100.0, evidence_at=500.0)
-    held = score.next_state(bad, None, at=600.0, new_evidence=False, settings=SETTINGS)
-    assert (held.band, held.held, held.since) == (Band.RESISTING, True, 100.0)
-    back = score.next_state(held, 30, at=700.0, new_evidence=True, settings=SETTINGS)
-    assert (back.band, back.held, back.since) == (Band.RESISTING, False, 100.0)
-
-
-def test_time_without_evidence_is_not_counted() -> None:
-    state = BandState(band=Band.NORMAL, since=0.0, evidence_at=0.0)
-    state = score.next_state(state, 70, at=60.0, new_evidence=True, settings=SETTINGS)
-    for now in range(75, 4000, 15):  # an hour of looking at the same old window
-        state = score.next_state(state, 70, at=float(now), new_evidence=False, settings=SETTINGS)
-    assert state.band is Band.NORMAL
-    quick = replace(SETTINGS, windows=(timedelta(minutes=4),))  # an observation vouches for two minutes
-    for now in range(4000, 4000 + 4 * 600, 600):
-        state = score.next_state(state, 70, at=float(now), new_evidence=True, settings=quick)
-        assert state.band is Band.NORMAL, "two minutes of evidence each are not yet ten"
-    state = score.next_state(state, 70, at=6400.0, new_evidence=True, settings=quick)
-    assert state.band is Band.DEGRADING
-
-
-def test_rare_evidence_counts_for_the_time_up_to_it() -> None:
-    """A canary every five minutes, judged every 15 seconds: ten minutes are ten minutes."""
-    state = BandState(band=Band.NORMAL, since=0.0, evidence_at=0.0)
-    for now in range(15, 901, 15):
-        state = score.next_state(state, 70, at=float(now), new_evidence=now % 300 == 0, settings=SETTINGS)
-    assert (state.band, state.since) == (Band.DEGRADING, 900.0)
-
-
-def test_a_clock_that_steps_back_loses_no_dwell_and_gains_none() -> None:
-    state = BandState(band=Band.NORMAL, since=0.0, evidence_at=10_000.0)
-    for now in (10_060.0, 10_120.0, 10_360.0):  # five minutes of bad score
-        state = score.next_state(state, 70, at=now, new_evidence=True, settings=SETTINGS)
-    for now in (5_000.0, 5_060.0, 5_240.0):  # the clock was set back; four minutes more
-        state = score.next_state(state, 70, at=now, new_evidence=True, settings=SETTINGS)
-        assert state.band is Band.NORMAL
-    state = score.next_state(state, 70, at=5_300.0, new_evidence=True, settings=SETTINGS)
-    assert (state.band, state.since) == (Band.DEGRADING, 5_300.0)

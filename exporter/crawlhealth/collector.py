@@ -29,6 +29,7 @@ _RATIO_NAMES = tuple(
     signal.value
     for signal in (Signal.HARD_BLOCK, Signal.CHALLENGE, Signal.SOFT_BLOCK, Signal.REFUSED, Signal.EXTRACTION)
 )
+_SHARE_NAMES = _RATIO_NAMES[:-1]
 _COSTS = (
     (metrics.REQUESTS_PER_RECORD, metrics.RETRIES_PER_RECORD, metrics.BYTES_PER_RECORD, metrics.CREDITS_PER_RECORD),
     (
@@ -182,6 +183,14 @@ def _measured(shown: Series, verdict: Verdict, exposition: Exposition) -> None:
     window, baseline = verdict.window, verdict.baseline
     if window is not None:
         shown.spread(metrics.SIGNAL, site, _RATIO_NAMES, _ratios(window.rates))
+        if verdict.lower is not None:
+            lower = verdict.lower
+            bounds = (lower.hard_block, lower.challenge, lower.soft_block, lower.refused)
+            shown.spread(metrics.SIGNAL_LOWER, site, _SHARE_NAMES, bounds)
+        if verdict.drift:
+            shown.spread(
+                metrics.DRIFT, site, tuple([signal.value for signal in verdict.drift]), list(verdict.drift.values())
+            )
         shown.put(metrics.LATENCY, site, window.rates.latency_p95)
         shown.put(metrics.WINDOW_REQUESTS, site, window.requests)
         shown.put(metrics.WINDOW_SECONDS, site, window.seconds)

@@ -75,8 +75,15 @@ RECORDS = _counter("records_total", "Records extracted from traffic.", "site", "
 LAST_OBSERVATION = _gauge("last_observation_timestamp_seconds", "Time of the latest observation.", "site", "source")
 
 # Signals and score
-SIGNAL = _gauge("signal_ratio", "Share of requests in the present window, by signal.", "site", "signal")
+SIGNAL = _gauge("signal_ratio", "Share of answered requests in the present window, by signal.", "site", "signal")
 SIGNAL_BASELINE = _gauge("signal_baseline_ratio", "The same share in the site's own normal.", "site", "signal")
+SIGNAL_LOWER = _gauge(
+    "signal_lower_bound_ratio", "The share less what chance and the site's own swings explain: what is scored.",
+    "site", "signal",
+)  # fmt: skip
+DRIFT = _gauge(
+    "drift_z", "Early warning: how far a signal has moved above its normal, in standard deviations.", "site", "signal"
+)
 ERROR_RATIO = _gauge("error_ratio", "Share of requests that ended in an error, in the present window.", "site", "route")
 LATENCY = _gauge("latency_p95_seconds", "95th percentile of the time to an ok response, in the present window.", "site")
 LATENCY_BASELINE = _gauge("latency_p95_baseline_seconds", "The same percentile in the site's own normal.", "site")

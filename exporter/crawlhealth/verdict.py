@@ -107,6 +107,15 @@ class Rates(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         return value
 
 
+class Bounds(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """Lower bounds of the hostile shares: what is scored."""
+
+    hard_block: float
+    challenge: float
+    soft_block: float
+    refused: float
+
+
 class Spread(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Dispersion of a site's own hours beyond chance, by signal: standard deviations (latency: of the logarithm)."""
 
@@ -253,7 +262,7 @@ class Verdict:
     penalties: tuple[Penalty, ...] = ()
     reasons: tuple[Penalty, ...] = ()
     window: Window | None = None
-    lower: Rates | None = None
+    lower: Bounds | None = None
     baseline: Baseline | None = None
     drift: Mapping[Signal, float] = field(default_factory=dict)
     route_refused: Mapping[str, float] = field(default_factory=dict)

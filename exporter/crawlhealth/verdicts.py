@@ -15,8 +15,8 @@ from crawlhealth.outcome import Source
 from crawlhealth.panel import Panel
 from crawlhealth.score import reasons
 from crawlhealth.scoring import UNKNOWNS
-from crawlhealth.verdict import Baseline, Penalty, Rates, Signal, Verdict, Window
-from crawlhealth.weighted import Sums
+from crawlhealth.verdict import Baseline, Bounds, Cost, Penalty, Rates, Signal, Verdict, Window
+from crawlhealth.weighted import COLUMNS, OUTCOMES, Sums
 from crawlhealth.windows import EPSILON
 
 SIGNALS: Final = (Signal.HARD_BLOCK, Signal.CHALLENGE, Signal.SOFT_BLOCK, Signal.REFUSED, Signal.LATENCY)
@@ -26,6 +26,7 @@ _COSTLY: Final = (
 )  # fmt: skip
 """The order of points, and where each finds what is compared."""
 
+_RECORDS: Final = COLUMNS.index("records_valid")
 _Routes = tuple[dict[str, float], dict[str, float], dict[str, int]]
 
 
@@ -37,27 +38,27 @@ def verdicts(
     sites = np.arange(len(panel.sites))
     chosen = np.maximum(found.chosen, 0)
     pages = np.maximum(judged.extraction_window, 0)
+    rows = _Rows(panel, found.chosen)
     columns = zip(
         panel.sites, judged.states.each(), baselines, requests,
         found.chosen.tolist(), _written(judged.score), _written(np.rint(found.raw)), _written(judged.smoothed),
         _written(judged.parser_score), found.unknown.tolist(), found.points.tolist(), _written(found.now),
         _written(found.normal), found.lower.tolist(), _written(found.drift),
-        panel.totals[sites, chosen].tolist(), panel.totals[sites, pages, 5:7].tolist(),
-        judged.extraction_window.tolist(), _rows(panel, found.chosen),
+        found.requests[sites, chosen].tolist(), panel.totals[sites, pages, 5:7].tolist(),
+        judged.extraction_window.tolist(), range(len(sites)),
         strict=True,
     )  # fmt: skip
     half_lives = panel.half_lives.tolist()
     for (
         site, state, baseline, counted, window, value, raw, smoothed, parser, why, points, now, normal, lower, drift,
-        total, tried, read, rows,
+        total, tried, read, place,
     ) in columns:  # fmt: skip
         if window < 0:
             yield Verdict(
                 site=site, at=judged.at, state=state, unknown=UNKNOWNS[why], baseline=baseline, evidence=counted
             )
             continue
-        sums = Sums(*total)
-        refused, errors, by_route = _by_route(rows)
+        refused, errors, by_route = rows.routes(place)
         penalties = _penalties(points, now, normal) if baseline is not None else ()
         yield Verdict(
             site=site,
@@ -70,8 +71,8 @@ def verdicts(
             unknown=UNKNOWNS[why],
             penalties=penalties,
             reasons=reasons(penalties) if value is not None else (),
-            window=_window(half_lives[window], sums, now, tried if read >= 0 else None, rows),
-            lower=Rates(hard_block=lower[0], challenge=lower[1], soft_block=lower[2]),
+            window=_window(half_lives[window], total, now, tried=tried if read >= 0 else None, cost=rows.paid(place)),
+            lower=Bounds(hard_block=lower[0], challenge=lower[1], soft_block=lower[2], refused=lower[3]),
             baseline=baseline,
             drift={signal: z for signal, z in zip(SIGNALS, drift, strict=True) if z is not None},
             route_refused=refused,
@@ -81,53 +82,81 @@ def verdicts(
         )
 
 
-_Row = tuple[str, Source, list[float]]
+class _Rows:
+    """What the strata of each site hold in its window."""
+
+    def __init__(self, panel: Panel, chosen: NDArray[np.intp]) -> None:
+        at = panel.rows[np.arange(len(panel.owner)), np.maximum(chosen, 0)[panel.owner]]
+        requests = sum((at[:, column] for column in range(1, OUTCOMES)), start=at[:, 0])
+        some = np.where(requests > 0, requests, 1.0)
+        refused = at[:, 1] + at[:, 2] + at[:, 3]
+        keys = list(panel.keys)
+        self._routes = [route for route, _ in keys]
+        self._refused, self._error = (refused / some).tolist(), (at[:, 4] / some).tolist()
+        self._requests = np.floor(requests + EPSILON).astype(np.int64).tolist()
+        self._known = (requests > 0).tolist()
+        self._counts = np.column_stack([refused, at[:, 4], requests])
+        self._bounds = np.searchsorted(panel.owner, np.arange(len(panel.sites) + 1)).tolist()
+        traffic = np.array([source is Source.TRAFFIC for _, source in keys], dtype=np.bool_)
+        self._paid = _sums(panel, np.where(traffic[:, None], at, 0.0)).tolist()
+
+    def routes(self, place: int) -> _Routes:
+        """The refused and the lost share of each route of a site that has requests, and how many whole ones."""
+        begin, end = self._bounds[place], self._bounds[place + 1]
+        routes = self._routes[begin:end]
+        if len(set(routes)) != len(routes) or not all(self._known[begin:end]):
+            return self._added(range(begin, end))
+        return (
+            dict(zip(routes, self._refused[begin:end], strict=True)),
+            dict(zip(routes, self._error[begin:end], strict=True)),
+            dict(zip(routes, self._requests[begin:end], strict=True)),
+        )
+
+    def paid(self, place: int) -> Cost | None:
+        """What a valid record cost the traffic of a site."""
+        sums = self._paid[place]
+        return per_record(Sums(*sums)) if sums[_RECORDS] > 0 else None
+
+    def _added(self, rows: range) -> _Routes:
+        """The same where a route has several sources."""
+        sums: dict[str, NDArray[np.float64]] = {}
+        for row in rows:
+            if self._known[row]:
+                route = self._routes[row]
+                sums[route] = sums[route] + self._counts[row] if route in sums else self._counts[row]
+        return (
+            {route: float(counts[0] / counts[2]) for route, counts in sums.items()},
+            {route: float(counts[1] / counts[2]) for route, counts in sums.items()},
+            {route: math.floor(counts[2] + EPSILON) for route, counts in sums.items()},
+        )
 
 
-def _rows(panel: Panel, chosen: NDArray[np.intp]) -> Iterator[list[_Row]]:
-    """The strata of each site with their sums in its window; those without a request are left out."""
-    at = panel.rows[np.arange(len(panel.owner)), np.maximum(chosen, 0)[panel.owner]]
-    keys, values = list(panel.keys), at.tolist()
-    bounds = np.searchsorted(panel.owner, np.arange(len(panel.sites) + 1)).tolist()
-    for place in range(len(panel.sites)):
-        yield [(*keys[row], values[row]) for row in range(bounds[place], bounds[place + 1]) if sum(values[row][:5]) > 0]
-
-
-def _by_route(rows: Sequence[_Row]) -> _Routes:
-    """The refused and the lost share of each route, and its whole requests."""
-    sums: dict[str, list[float]] = {}
-    for route, _, values in rows:
-        known = sums.get(route)
-        sums[route] = values if known is None else [a + b for a, b in zip(known, values, strict=True)]
-    refused, errors, requests = {}, {}, {}
-    for route, values in sums.items():
-        total = values[0] + values[1] + values[2] + values[3] + values[4]
-        refused[route] = (values[1] + values[2] + values[3]) / total
-        errors[route] = values[4] / total
-        requests[route] = math.floor(total + EPSILON)
-    return refused, errors, requests
+def _sums(panel: Panel, values: NDArray[np.float64]) -> NDArray[np.float64]:
+    found = np.zeros((len(panel.sites), values.shape[1]))
+    if len(panel.owner):
+        starts = np.flatnonzero(np.diff(panel.owner, prepend=-1))
+        found[panel.owner[starts]] = np.add.reduceat(values, starts, axis=0)
+    return found
 
 
 def _window(
-    half_life: float, sums: Sums, now: Sequence[float | None], tried: Sequence[float] | None, rows: Sequence[_Row]
+    half_life: float, requests: float, now: Sequence[float | None], *, tried: Sequence[float] | None, cost: Cost | None
 ) -> Window:
     """The window that is read, with the extractions of another one when those take longer to come by."""
-    pages = tried if tried is not None else (0.0, 0.0)
-    extractions = pages[0] + pages[1]
-    traffic = [values for _, source, values in rows if source is Source.TRAFFIC]
-    paid = sums if len(traffic) == len(rows) else Sums(*map(sum, zip(*traffic, strict=True)))
+    done, failed = tried if tried is not None else (0.0, 0.0)
+    extractions = done + failed
     return Window(
         seconds=half_life,
-        requests=math.floor(sums.requests + EPSILON),
+        requests=math.floor(requests + EPSILON),
         extractions=math.floor(extractions + EPSILON),
         rates=Rates(
             hard_block=now[0] or 0.0,
             challenge=now[1] or 0.0,
             soft_block=now[2] or 0.0,
             latency_p95=now[4],
-            extraction=pages[1] / extractions if extractions > 0 else None,
+            extraction=failed / extractions if extractions > 0 else None,
         ),
-        cost=per_record(paid),
+        cost=cost,
     )
 
 

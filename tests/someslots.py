@@ -6,7 +6,9 @@ from hypothesis import strategies as st
 
 from crawlhealth import stats
 from crawlhealth.outcome import Source
+from crawlhealth.panel import Panel
 from crawlhealth.tally import Slot, Tally
+from crawlhealth.weighted import Sums
 from crawlhealth.windows import Windows
 from samples import HOUR, NOW, slot
 
@@ -24,6 +26,11 @@ def windows(*slots: Slot, lives: tuple[float, ...] = LIVES) -> Windows:
     made = Windows(lives, resolution=MINUTE)
     made.add(slots)
     return made
+
+
+def sums(panel: Panel, site: str = "books") -> list[Sums]:
+    """What each window of a site in a panel holds, shortest first."""
+    return [Sums(*columns) for columns in panel.totals[panel.sites.index(site)].tolist()]
 
 
 def some_slots(*, minutes: int) -> st.SearchStrategy[list[Slot]]:

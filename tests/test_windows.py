@@ -9,22 +9,21 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from msgspec.structs import astuple
 from numpy.typing import NDArray
 
 from crawlhealth import stats
 from crawlhealth.outcome import Source
 from crawlhealth.panel import Panel
 from crawlhealth.tally import Slot, Tally
-from crawlhealth.weighted import COLUMNS, Sums, View, by_route, of_source
+from crawlhealth.weighted import COLUMNS, Sums
 from crawlhealth.windows import Arrays, Windows
 from samples import DAY, HOUR, NOW, slot
-from someslots import LIVES, MINUTE, some_slots, windows
+from someslots import LIVES, MINUTE, some_slots, sums, windows
 
 
-def view(made: Windows, now: float = NOW, *, site: str = "books", enough: float = 1) -> tuple[View, ...]:
-    (views,) = made.read([site], now, enough=enough)
-    return views
+def seen(made: Windows, now: float = NOW, *, site: str = "books") -> list[Sums]:
+    """What each window of a site holds."""
+    return sums(made.panel([site], now), site)
 
 
 def weight(seen: Slot, now: float, half_life: float, power: int = 1) -> float:
@@ -41,39 +40,41 @@ def test_sums_are_those_of_the_formula(slots: list[Slot], batch: int) -> None:
     made = Windows(LIVES, resolution=MINUTE)
     for first in range(0, len(slots), batch):
         made.add(slots[first : first + batch])
-    for seen in view(made):
-        own = [s for s in slots if s.site == "books"]
+    own = [s for s in slots if s.site == "books"]
+    panel = made.panel(["books"], NOW)
+    for k, (half_life, total) in enumerate(zip(LIVES, sums(panel), strict=True)):
         for name in ("ok", "challenge", "error", "extractions_failed", "bytes", "credits"):
-            expected = math.fsum(getattr(s.tally, name) * weight(s, NOW, seen.half_life) for s in own)
-            assert getattr(seen.total, name) == pytest.approx(expected, rel=1e-9, abs=1e-9), name
-        answered = math.fsum((s.tally.requests - s.tally.error) * weight(s, NOW, seen.half_life, power=2) for s in own)
-        assert seen.total.answered_squares == pytest.approx(answered, rel=1e-9, abs=1e-9)
-        for key, sums in seen.strata.items():
+            expected = math.fsum(getattr(s.tally, name) * weight(s, NOW, half_life) for s in own)
+            assert getattr(total, name) == pytest.approx(expected, rel=1e-9, abs=1e-9), name
+        answered = math.fsum((s.tally.requests - s.tally.error) * weight(s, NOW, half_life, power=2) for s in own)
+        assert total.answered_squares == pytest.approx(answered, rel=1e-9, abs=1e-9)
+        for key, row in zip(panel.keys, panel.rows[:, k].tolist(), strict=True):
             expected = math.fsum(
-                s.tally.requests * weight(s, NOW, seen.half_life) for s in own if (s.route, s.source) == key
+                s.tally.requests * weight(s, NOW, half_life) for s in own if (s.route, s.source) == key
             )
-            assert sums.requests == pytest.approx(expected, rel=1e-9, abs=1e-9)
+            assert Sums(*row).requests == pytest.approx(expected, rel=1e-9, abs=1e-9)
 
 
 @given(slots=SLOTS)
 def test_reading_many_sites_is_reading_each(slots: list[Slot]) -> None:
     made = windows(*slots)
     names = ["quotes", "unknown", "books"] * 100
-    for site, views in zip(names, made.read(names, NOW, enough=1), strict=True):
-        assert [(v.total, v.strata, v.latency_p95) for v in views] == [
-            (v.total, v.strata, v.latency_p95) for v in view(made, site=site)
-        ]
+    panel = made.panel(names, NOW)
+    alone = {site: made.panel([site], NOW) for site in names[:3]}
+    for n, site in enumerate(names):
+        rows, own = panel.owner == n, alone[site]
+        assert panel.totals[n].tolist() == own.totals[0].tolist()
+        assert panel.rows[rows].tolist() == own.rows.tolist()
+        assert panel.row_ids[rows].tolist() == own.row_ids.tolist()
+        assert np.array_equal(panel.p95[rows], own.p95, equal_nan=True)
+        assert np.array_equal(panel.p95_low[rows], own.p95_low, equal_nan=True)
+        assert np.array_equal(panel.site_p95[n], own.site_p95[0], equal_nan=True)
 
 
 @given(histogram=st.dictionaries(st.integers(0, len(stats.BOUNDS)), st.integers(1, 500), min_size=1, max_size=30))
 def test_latency_is_the_quantile_of_the_histogram(histogram: dict[int, int]) -> None:
     made = windows(slot(NOW, Tally(ok=sum(histogram.values()), latency=histogram)))
-    assert view(made)[0].latency_p95 == stats.quantile(histogram, 0.95)
-
-
-def test_latency_is_read_where_there_is_enough() -> None:
-    made = windows(slot(NOW - 600, Tally(ok=80, latency={100: 80})))
-    assert [seen.latency_p95 is not None for seen in view(made, enough=50)] == [False, True, False, False]
+    assert made.panel(["books"], NOW).site_p95[0].tolist() == [stats.quantile(histogram, 0.95)] * len(LIVES)
 
 
 def test_a_month_of_minutes_stays_exact() -> None:
@@ -81,25 +82,25 @@ def test_a_month_of_minutes_stays_exact() -> None:
     made = Windows(LIVES, resolution=MINUTE)
     for minute in range(30 * 1440, 0, -7):
         made.add([slot(NOW - minute * MINUTE, Tally(ok=7, latency={150: 7}))])
-    shortest, *_, longest = view(made)
-    ten_minutes = math.fsum(7 * 2 ** (-m / 10) for m in range(30 * 1440, 0, -7))
-    assert shortest.total.ok == pytest.approx(ten_minutes, rel=1e-9)
-    expected = math.fsum(7 * 2 ** (-m * MINUTE / longest.half_life) for m in range(30 * 1440, 0, -7))
-    assert longest.total.ok == pytest.approx(expected, rel=1e-9)
-    assert longest.latency_p95 is None
-    assert shortest.latency_p95 == pytest.approx(stats.middle(150))
+    panel = made.panel(["books"], NOW)
+    for half_life, total in zip(LIVES, sums(panel), strict=True):
+        expected = math.fsum(7 * 2 ** (-m * MINUTE / half_life) for m in range(30 * 1440, 0, -7))
+        assert total.ok == pytest.approx(expected, rel=1e-9)
+    assert panel.site_p95[0].tolist() == pytest.approx([stats.middle(150)] * len(LIVES))
 
 
 def test_what_comes_late_counts_as_if_it_had_come_in_time() -> None:
     early, late = slot(NOW - 5 * HOUR, Tally(ok=10)), slot(NOW, Tally(ok=20))
-    assert [v.total for v in view(windows(early, late))] == [v.total for v in view(windows(late, early))]
+    assert seen(windows(early, late)) == seen(windows(late, early))
 
 
 def test_a_site_that_is_forgotten_is_empty_and_others_are_not() -> None:
     made = windows(slot(NOW, Tally(ok=1, latency={9: 1})), slot(NOW, Tally(ok=2), site="quotes"))
     made.forget("books")
-    assert (view(made)[0].total, view(made)[0].latency_p95) == (Sums(), None)
-    assert view(made, site="quotes")[0].total.ok == 2
+    panel = made.panel(["books", "quotes"], NOW)
+    assert sums(panel, "books") == [Sums()] * len(LIVES)
+    assert np.isnan(panel.site_p95).all()
+    assert sums(panel, "quotes")[0].ok == 2
 
 
 def test_arrays_come_back_and_leave_out_what_has_vanished() -> None:
@@ -111,20 +112,23 @@ def test_arrays_come_back_and_leave_out_what_has_vanished() -> None:
     again = Windows(LIVES, resolution=MINUTE, arrays=kept)
     again.add([slot(NOW + 60, Tally(ok=1))])
     made.add([slot(NOW + 60, Tally(ok=1))])
-    assert [v.total for v in view(again, NOW + 60)] == [v.total for v in view(made, NOW + 60)]
+    assert seen(again, NOW + 60) == seen(made, NOW + 60)
 
 
 def test_routes_and_sources_are_told_apart() -> None:
-    seen, *_ = view(
-        windows(
-            slot(NOW, Tally(ok=3)),
-            slot(NOW, Tally(ok=4), source=Source.CANARY),
-            slot(NOW, Tally(error=5), route="dc-us"),
-            slot(NOW, Tally(bytes=9), route="idle"),
-        )
-    )
-    assert {route: sums.requests for route, sums in by_route(seen.strata).items()} == {"direct": 7, "dc-us": 5}
-    assert (of_source(seen.strata, Source.CANARY).ok, of_source(seen.strata, Source.TRAFFIC).requests) == (4, 8)
+    panel = windows(
+        slot(NOW, Tally(ok=3)),
+        slot(NOW, Tally(ok=4), source=Source.CANARY),
+        slot(NOW, Tally(error=5), route="dc-us"),
+        slot(NOW, Tally(bytes=9), route="idle"),
+    ).panel(["books"], NOW)
+    assert {key: Sums(*row[0]).requests for key, row in zip(panel.keys, panel.rows.tolist(), strict=True)} == {
+        ("direct", Source.TRAFFIC): 3,
+        ("direct", Source.CANARY): 4,
+        ("dc-us", Source.TRAFFIC): 5,
+        ("idle", Source.TRAFFIC): 0,
+    }
+    assert sums(panel)[0].requests == 12
 
 
 SEVERAL = [("books", "direct"), ("books", "dc-us"), ("quotes", "direct")]
@@ -132,21 +136,17 @@ HISTOGRAMS = st.dictionaries(st.integers(0, len(stats.BOUNDS)), st.integers(1, 5
 
 
 @given(slots=SLOTS)
-def test_a_panel_holds_what_the_views_hold(slots: list[Slot]) -> None:
+def test_the_rows_of_a_panel_are_those_of_its_sites_side_by_side(slots: list[Slot]) -> None:
     made = windows(*slots)
     sites = ["quotes", "unknown", "books"]
     panel = made.panel(sites, NOW)
     assert panel.half_lives.tolist() == list(LIVES)
-    for n, views in enumerate(made.read(sites, NOW)):
-        rows = np.flatnonzero(panel.owner == n).tolist()
-        for k, seen in enumerate(views):
-            assert panel.totals[n, k].tolist() == pytest.approx(list(astuple(seen.total)), rel=1e-12)
-            strata = {panel.keys[row]: list(panel.rows[row, k]) for row in rows}
-            assert strata == {key: pytest.approx(list(astuple(sums)), rel=1e-12) for key, sums in seen.strata.items()}
-            if seen.latency_p95 is not None:
-                assert panel.site_p95[n, k] == seen.latency_p95
+    assert panel.owner.tolist() == sorted(panel.owner)
+    for n in range(len(sites)):
+        assert np.allclose(panel.totals[n], panel.rows[panel.owner == n].sum(axis=0), rtol=1e-12)
     assert [made.strata[row][1:] for row in panel.row_ids] == list(panel.keys) == list(panel.keys[:])
     assert [made.strata[row][0] for row in panel.row_ids] == [sites[n] for n in panel.owner]
+    assert {made.strata[row] for row in panel.row_ids} == {(s.site, s.route, s.source) for s in slots}
 
 
 @given(histograms=st.tuples(HISTOGRAMS, HISTOGRAMS, HISTOGRAMS), refused=st.integers(0, 500))

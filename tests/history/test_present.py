@@ -17,6 +17,7 @@ from crawlhealth.tally import Tally
 from crawlhealth.weighted import Sums
 from crawlhealth.windows import Windows
 from samples import DAY, HOUR, NOW, observation, slot
+from someslots import sums
 
 SETTINGS = HistorySettings()
 LIVES = (600.0, 21600.0)
@@ -34,16 +35,16 @@ def history(path: Path) -> Iterator[History]:
     history.close()
 
 
-def totals(history: History, now: float = NOW, lives: tuple[float, ...] = LIVES) -> list[Sums]:
-    return [view.total for view in history.record("books", now, half_lives=lives).windows]
+def totals(history: History, now: float = NOW, lives: tuple[float, ...] = LIVES, *, site: str = "books") -> list[Sums]:
+    ((panel, _, _),) = history.panels([site], now, half_lives=lives)
+    return sums(panel, site)
 
 
 def anew(history: History, now: float = NOW, lives: tuple[float, ...] = LIVES) -> list[Sums]:
     """The same from all slots on disk."""
     windows = Windows(lives, resolution=60)
     windows.add(history.hours("books", 0))
-    (views,) = windows.read(["books"], now)
-    return [view.total for view in views]
+    return sums(windows.panel(["books"], now))
 
 
 def same(one: list[Sums], other: list[Sums]) -> bool:
@@ -93,9 +94,10 @@ def test_panels_are_the_windows_with_what_was_ever_counted(history: History, pat
         "site1499": 1500,
     }
     assert np.flatnonzero(np.concatenate([generations for _, _, generations in panels])).tolist() == [1000]
-    records = list(history.records(names, NOW, half_lives=LIVES))
-    totals = [panel.totals[n, :, 0].tolist() for panel, _, _ in panels for n in range(len(panel.sites))]
-    assert totals == [[view.total.ok for view in record.windows] for record in records]
+    ok = {site: one.totals[n, :, 0].tolist() for one, _, _ in panels for n, site in enumerate(one.sites)}
+    alone = {site: [one.ok for one in totals(history, site=site)] for site, count in counted.items() if count}
+    assert {site: ok[site] for site in alone} == alone
+    assert sum(map(sum, ok.values())) == sum(map(sum, alone.values()))
 
 
 def test_a_restart_reads_the_snapshot_and_not_the_slots(history: History, path: Path) -> None:

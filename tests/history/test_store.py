@@ -19,6 +19,7 @@ from crawlhealth.outcome import Outcome, Reason, Source
 from crawlhealth.tally import Tally
 from crawlhealth.verdict import Band, BandState, Verdict
 from samples import DAY, HOUR, NOW, observation, refusal, run, slot
+from someslots import sums
 from waiting import until
 
 SETTINGS = HistorySettings()
@@ -40,6 +41,12 @@ def history(path: Path) -> Iterator[History]:
 def reopened(history: History, path: Path) -> History:
     history.close()
     return History.open(path, SETTINGS, now=NOW)
+
+
+def counted(history: History, now: float) -> int:
+    """How many requests of the site are ever counted, as a judge is told."""
+    ((_, requests, _),) = history.panels(["books"], now, half_lives=(600,))
+    return int(requests[0])
 
 
 def verdict(at: float, band: Band, score: int | None = None) -> Verdict:
@@ -77,7 +84,7 @@ def test_everything_committed_is_there_after_a_restart(history: History, path: P
     for part in ("totals", "last", "counters", "timings", "runs", "at"):
         assert getattr(after, part) == getattr(before, part), part
     assert again.hours("books", 0) == slots
-    assert again.record("books", NOW + 62, half_lives=(600,)).requests == 5
+    assert counted(again, NOW + 62) == 5
     assert again.states() == states == {"books": verdict(NOW, Band.DEGRADING, 70)}
     again.close()
 
@@ -101,15 +108,19 @@ def test_slots_are_as_fine_as_configured(tmp_path: Path) -> None:
     history.close()
 
 
-def test_a_record_handed_out_does_not_change(history: History) -> None:
-    history.add(observation())
+def test_a_panel_handed_out_does_not_change(history: History) -> None:
+    history.add(observation(seconds=0.2))
     history.commit(NOW)
-    record, shown = history.record("books", NOW, half_lives=(600,)), history.committed()
-    history.add(observation())
+    ((panel, requests, _),) = history.panels(["books"], NOW, half_lives=(600,))
+    shown = history.committed()
+    before = panel.rows.tolist(), panel.totals.tolist(), panel.site_p95.tolist()
+    history.add(observation(seconds=9.0, count=100))
     history.commit(NOW + 1)
-    assert [view.total.requests for view in record.windows] == [1]
+    list(history.panels(["books"], NOW + 1, half_lives=(600,)))
+    assert (panel.rows.tolist(), panel.totals.tolist(), panel.site_p95.tolist()) == before
+    assert (sums(panel)[0].requests, requests.tolist()) == (1, [1])
     assert shown.totals[BOOKS].requests == 1
-    assert history.committed().totals[BOOKS].requests == 2
+    assert history.committed().totals[BOOKS].requests == 101
 
 
 def test_runs_keep_their_last_success_and_the_sizes_of_served_pages(history: History, path: Path) -> None:
@@ -280,9 +291,9 @@ def test_readers_and_writers_of_many_threads_agree(history: History) -> None:
         thread.join()
     assert errors == []
     assert seen == sorted(seen)
-    record = history.record("books", NOW, half_lives=(1e12,))
-    assert record.requests == 6000
-    assert record.windows[0].total.requests == pytest.approx(6000)
+    ((panel, requests, _),) = history.panels(["books"], NOW, half_lives=(1e12,))
+    assert requests.tolist() == [6000]
+    assert sums(panel)[0].requests == pytest.approx(6000)
 
 
 def test_only_one_exporter_uses_a_history(history: History, path: Path) -> None:
@@ -334,6 +345,6 @@ def test_a_damaged_day_is_said_when_it_is_read_and_keeps_no_commit_from_its_work
     with pytest.raises(HistoryError, match="books"):
         history.hours("books", 0)
     with pytest.raises(HistoryError, match="slots"):
-        history.record("books", NOW, half_lives=(600,))
+        list(history.panels(["books"], NOW, half_lives=(600,)))
     history.add(observation())
     assert history.commit(NOW)

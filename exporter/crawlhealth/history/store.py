@@ -268,7 +268,7 @@ class History(Shown):
         """What is on disk of these sites in their order, in pieces, with windows of these half-lives.
 
         Beside each panel, how many requests were ever counted of each site, and the generation of its last import. For
-        one thread at a time; reads the disk and raises as `records`.
+        one thread at a time; reads the disk and raises HistoryError where that fails.
         """
         self._prepare(half_lives, now)
         requests, imported = self._contents.requests, self._contents.imported

@@ -160,6 +160,27 @@ def folder(tmp_path: Path) -> Folder:
             ["2:28: score.baseline.exclude_last: must be shorter than length (14d)"], id="nothing left of a baseline",
         ),
         pytest.param(
+            "score:\n  baseline: {level: 50, least_score: 920, min_total: 0, every: 0s, quiet: -1h}",
+            [
+                "2:21: score.baseline.level: must be a share from 0 to 1: 0.5 is the median",
+                "2:38: score.baseline.least_score: must be a score from 0 to 100: write for instance 92",
+                "2:54: score.baseline.min_total: must be at least 1",
+                "2:64: score.baseline.every: must be more than 0: write for instance 15s",
+                "2:75: score.baseline.quiet: '-1h' is not a duration: write 1h (units ms, s, m, h, d, w)",
+            ],
+            id="a baseline of nonsense",
+        ),
+        pytest.param(
+            "score:\n  method: best\n  drift_threshold: 0\n  margins: {noise: -1, rare: 90}",
+            [
+                "2:11: score.method: 'best' is not known here: did you mean robust?",
+                "3:20: score.drift_threshold: must be over 0 and at most 10 standard deviations: write for instance 4.2",
+                "4:20: score.margins.noise: must be a number of standard deviations from 0 to 10: write for instance 1.0",
+                "4:30: score.margins.rare: must be a number of standard deviations from 0 to 10: write for instance 1.0",
+            ],
+            id="a method and margins of nonsense",
+        ),
+        pytest.param(
             "history: {resolution: 7s, keep_hours: 10d}",
             [
                 "1:23: history.resolution: must fill an hour exactly: write for instance 1m, 10s or 1s",

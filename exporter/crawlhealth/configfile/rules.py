@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 from crawlhealth import hosts, quantities
 from crawlhealth.config import (
     DIRECT,
+    BaselineSettings,
     Fetching,
     HistorySettings,
     PushSettings,
@@ -136,6 +137,10 @@ def check_sites(document: Document, sites: Mapping[str, Site], routes: Mapping[s
             document.report((*steps, "max_concurrency"), "must be at least 1")
 
 
+MOST_DEVIATIONS = 10
+"""More standard deviations than these never come by chance."""
+
+
 def check_score(document: Document, score: ScoreSettings) -> None:
     """Weights, bands, windows and baseline fit together."""
     weights = {name: getattr(score.weights, name) for name in ("hard_block", "challenge", "soft_block", "latency")}
@@ -157,10 +162,28 @@ def check_score(document: Document, score: ScoreSettings) -> None:
             document.report(("score", "windows"), "must be durations that grow: write for instance [10m, 30m, 2h, 6h]")
     _positive(document, score.evaluate_every, "score", "evaluate_every")
     _at_least(document, score.min_requests, 1, "score", "min_requests")
-    baseline = score.baseline
-    _at_least(document, baseline.min_requests, 1, "score", "baseline", "min_requests")
-    _at_least(document, baseline.min_blocks, 1, "score", "baseline", "min_blocks")
+    for name in ("noise", "swing", "rare"):
+        if not 0 <= getattr(score.margins, name) <= MOST_DEVIATIONS and document.sound("score", "margins", name):
+            message = f"must be a number of standard deviations from 0 to {MOST_DEVIATIONS}: write for instance 1.0"
+            document.report(("score", "margins", name), message)
+    if not 0 < score.drift_threshold <= MOST_DEVIATIONS and document.sound("score", "drift_threshold"):
+        message = f"must be over 0 and at most {MOST_DEVIATIONS} standard deviations: write for instance 4.2"
+        document.report(("score", "drift_threshold"), message)
+    _check_baseline(document, score.baseline)
+
+
+def _check_baseline(document: Document, baseline: BaselineSettings) -> None:
+    """A normal can be learnt of what is left of the time."""
+    for name in ("min_requests", "min_blocks", "min_days", "min_total"):
+        _at_least(document, getattr(baseline, name), 1, "score", "baseline", name)
     _positive(document, baseline.every, "score", "baseline", "every")
+    if not 0 <= baseline.level <= 1 and document.sound("score", "baseline", "level"):
+        document.report(("score", "baseline", "level"), "must be a share from 0 to 1: 0.5 is the median")
+    if not 0 <= baseline.least_score <= 100 and document.sound("score", "baseline", "least_score"):
+        document.report(("score", "baseline", "least_score"), "must be a score from 0 to 100: write for instance 92")
+    for name in ("exclude_last", "quiet"):
+        if getattr(baseline, name) < timedelta(0) and document.sound("score", "baseline", name):
+            document.report(("score", "baseline", name), "must not be negative: write for instance 1d")
     if document.sound("score", "baseline") and baseline.exclude_last >= baseline.length:
         message = f"must be shorter than length ({quantities.show(baseline.length)})"
         document.report(("score", "baseline", "exclude_last"), message)

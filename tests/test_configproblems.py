@@ -166,7 +166,7 @@ def folder(tmp_path: Path) -> Folder:
                 "2:38: score.baseline.least_score: must be a score from 0 to 100: write for instance 92",
                 "2:54: score.baseline.min_total: must be at least 1",
                 "2:64: score.baseline.every: must be more than 0: write for instance 15s",
-                "2:75: score.baseline.quiet: '-1h' is not a duration: write 1h (units ms, s, m, h, d, w)",
+                "2:75: score.baseline.quiet: '-1h' is not a duration: write 30s, 5m, 1h30m or 2d (units ms, s, m, h, d, w)",
             ],
             id="a baseline of nonsense",
         ),

@@ -27,6 +27,8 @@ CATCHING_UP_SECONDS: Final = 0.5
 """How long they are learnt in one go by `catch_up`."""
 TOGETHER: Final = 32
 """So many sites are learnt together."""
+ACCEPTED: Final = " accepted "
+"""What stands in a key before the time of what a person accepted."""
 RETRY_SECONDS: Final = 60.0
 """How long a history that cannot be read is left alone."""
 
@@ -62,7 +64,7 @@ class Baselines:
         `generation` changes when its history was replaced from outside.
         """
         change = self._accepted.get(site)
-        key = f"{generation} {change.at if change is not None else 0} {self._text(settings)}"
+        key = f"{generation} {self._text(settings)}{ACCEPTED}{change.at if change is not None else 0}"
         known = self._known.get(site)
         if known is not None and known.key == key and known.at <= now < known.due:
             return known.baseline
@@ -114,6 +116,9 @@ class Baselines:
         ages = _ages(hours)
         for site, baseline, age in zip(sites, learnt, ages, strict=True):
             wait = settings.baseline.renewed(age)
+            change = self._accepted.get(site)
+            if change is not None and (baseline is None or baseline.accepted_at != change.at):
+                wait = HOUR  # there is too little of it yet
             wait += zlib.crc32(site.encode()) % 1024 / 1024 * wait / 8  # else all would learn in the same second
             one = Learnt(key=keys[site], baseline=baseline, at=now, due=now + wait)
             self._known[site] = one
@@ -124,7 +129,8 @@ class Baselines:
     def _before(self, site: str, key: str) -> Baseline | None:
         """The baseline that is kept where too little is left: not one of other settings, or of another history."""
         known = self._known.get(site)
-        return known.baseline if known is not None and known.key == key else None
+        same = known is not None and known.key.partition(ACCEPTED)[0] == key.partition(ACCEPTED)[0]
+        return known.baseline if known is not None and same else None
 
     def _hours(self, sites: Sequence[str], settings: ScoreSettings, now: float) -> Hours:
         """The hours of some sites that a baseline may be learnt from, with their marks."""

@@ -18,7 +18,7 @@ from crawlhealth.normals import LATENCY
 SHORTEST: Final = 3600.0
 """Windows of this half-life and longer are read, in seconds; the longest in any case."""
 LEAST_SHARE: Final = 0.02
-"""The smallest normal share whose spread is believed."""
+"""The smallest share whose spread is believed: what lies under it, now or normally, counts as it."""
 LEAST_SIZE: Final = 30.0
 """Windows of a smaller effective size say nothing."""
 LEAST_SWING: Final = 0.05
@@ -41,10 +41,12 @@ def standardised(
     wide = half_lives >= min(SHORTEST, half_lives[-1])
     values, sizes, normal, swings = values[:, wide], sizes[:, wide, None], normal[:, wide], swings[:, wide]
     size = np.maximum(sizes, 1.0)
-    share, usual = values[..., :LATENCY], np.clip(normal[..., :LATENCY], LEAST_SHARE, 1 - LEAST_SHARE)
+    share, usual = (np.clip(one[..., :LATENCY], LEAST_SHARE, 1 - LEAST_SHARE) for one in (values, normal))
     spread = np.sqrt(usual * (1 - usual) / size + swings[..., :LATENCY] ** 2)
     root = 2 * np.sqrt(usual * (1 - usual))
-    moved = (np.arcsin(np.sqrt(np.clip(share, 0.0, 1.0))) - np.arcsin(np.sqrt(usual))) * root / spread
+    moved = (
+        (np.arcsin(np.sqrt(np.clip(share, LEAST_SHARE, 1 - LEAST_SHARE))) - np.arcsin(np.sqrt(usual))) * root / spread
+    )
     slower = np.log(values[..., LATENCY:] / normal[..., LATENCY:])
     slower = slower / np.hypot(np.maximum(swings[..., LATENCY:], LEAST_SWING), 1 / np.sqrt(size))
     found = np.concatenate([moved, slower], axis=-1)

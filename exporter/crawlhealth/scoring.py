@@ -157,18 +157,18 @@ def _points(shares: Array, normal: Array, slow: Array, settings: ScoreSettings) 
 
 
 def _slowness(panel: Panel, normals: Normals, swings: Array) -> Array:
-    """How bad latency is, 0 to 1, by window: the mean over the routes, each against its own, by what they serve.
+    """How bad latency is, 0 to 1, by window: the mean over the routes, each against its own, by what they answer.
 
-    So traffic that moves to a slower route moves nothing. Each p95 counts as its lower bound, widened by the dispersion
-    of the site's own hours, both as logarithms.
+    So traffic that moves to a slower route moves nothing, and a slow one that begins to refuse hides nothing. Each p95
+    counts as its lower bound, widened by the dispersion of the site's own hours, both as logarithms.
     """
     noise = np.log(panel.p95 / panel.p95_low)
     low = panel.p95 * np.exp(-np.hypot(noise, swings[panel.owner]))
     bad = score.latency_badness(low, normals.row_latency[:, None])
     timed = ~np.isnan(bad)
-    served = np.where(timed, panel.rows[..., 0], 0.0)
-    weighed = _by_site(np.where(timed, bad, 0.0) * served, panel)
-    total = _by_site(served, panel)
+    answered = np.where(timed, _sum(panel.rows, ANSWERED), 0.0)
+    weighed = _by_site(np.where(timed, bad, 0.0) * answered, panel)
+    total = _by_site(answered, panel)
     return np.clip(np.where(total > 0, weighed / np.where(total > 0, total, 1.0), 0.0), 0.0, 1.0)
 
 

@@ -50,6 +50,15 @@ class Judged:
     resets: NDArray[np.intp] = field(default_factory=lambda: np.zeros(0, dtype=np.intp))
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """What N sites score, before any band: all that follows from windows and normals alone."""
+
+    scored: Scored
+    parser_score: NDArray[np.float64]
+    extraction_window: NDArray[np.intp]
+
+
 def evaluate(
     panel: Panel,
     normals: Normals,
@@ -65,7 +74,37 @@ def evaluate(
     `new_evidence` says of which sites something was seen since the evaluation before; `step` is the width of what is
     counted at once in seconds, for which one observation vouches.
     """
-    found = scored(panel, normals, before.states.shown, settings)
+    seen = look(panel, normals, before.states.shown, settings)
+    return follow(
+        seen, before, half_lives=panel.half_lives, new_evidence=new_evidence, now=now, settings=settings, step=step
+    )
+
+
+def look(panel: Panel, normals: Normals, shown: NDArray[np.float64], settings: ScoreSettings) -> Seen:
+    """The first half of `evaluate`: the sites of a panel may as well be some sites at several moments.
+
+    `shown` is the half-life that showed the bad band of each, NaN where there is none.
+    """
+    pages, window = _extractions(panel, settings)
+    return Seen(
+        scored=scored(panel, normals, shown, settings),
+        parser_score=score.parser_score(pages, normals.extraction),
+        extraction_window=window,
+    )
+
+
+def follow(
+    seen: Seen,
+    before: Before,
+    *,
+    half_lives: NDArray[np.float64],
+    new_evidence: NDArray[np.bool_],
+    now: float,
+    settings: ScoreSettings,
+    step: float = 0.0,
+) -> Judged:
+    """The second half of `evaluate`: the bands that follow from what is seen at `now` and what was before."""
+    found = seen.scored
     value, recovery = found.score, found.recovery
     if settings.method == "plain":
         value = recovery = _smoothed(value, before, now, settings)
@@ -73,20 +112,19 @@ def evaluate(
         at=now,
         score=np.rint(value),
         recovery=np.rint(recovery),
-        window=panel.half_lives[np.maximum(found.chosen, 0)],
+        window=half_lives[np.maximum(found.chosen, 0)],
         new_evidence=new_evidence,
         vouched=max(bands.vouched(settings), step),
     )
     states = next_states(before.states, scores, settings)
-    sites, windows = _resets(before.states, states, found, panel)
-    pages, window = _extractions(panel, settings)
+    sites, windows = _resets(before.states, states, found, half_lives)
     return Judged(
         at=now,
         scored=found,
         score=scores.score,
         smoothed=value,
-        parser_score=score.parser_score(pages, normals.extraction),
-        extraction_window=window,
+        parser_score=seen.parser_score,
+        extraction_window=seen.extraction_window,
         states=states,
         reset_sites=sites,
         resets=windows,
@@ -102,23 +140,30 @@ def _smoothed(value: NDArray[np.float64], before: Before, now: float, settings: 
     return np.where(np.isnan(before.smoothed), value, keep * before.smoothed + (1 - keep) * value)
 
 
-def _resets(before: States, after: States, found: Scored, panel: Panel) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+def _resets(
+    before: States, after: States, found: Scored, half_lives: NDArray[np.float64]
+) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Which windows have to forget what is past: when a band worsens, those longer than the one that showed it.
 
     Else old good traffic would lift a site that has stopped answering. When a band ends, those longer than the one that
     showed the recovery, else what is over would begin the band again.
     """
-    bad = (bands.DEGRADING, bands.RESISTING)
-    was, now = np.isin(before.band, bad), np.isin(after.band, bad)
-    changed = (before.band != after.band) & (was | now) & ~np.isnan(found.score)
+    sites = np.flatnonzero((before.band != after.band) & ~np.isnan(found.score))
+    sites = sites[_bad(before.band[sites]) | _bad(after.band[sites])]
+    if not len(sites):
+        return sites, sites
     rank = np.array([0, 1, 2, 0])
-    worse = changed & (rank[after.band] > rank[before.band])
-    sites = np.flatnonzero(changed)
-    shown = np.searchsorted(panel.half_lives, np.nan_to_num(before.shown)).clip(0, len(panel.half_lives) - 1)
-    better = np.maximum(found.shortest, shown)
-    windows = np.where(worse, found.chosen, better)[sites]
-    longer = (windows != NOTHING) & (windows < len(panel.half_lives) - 1)
+    worse = rank[after.band[sites]] > rank[before.band[sites]]
+    shown = np.searchsorted(half_lives, np.nan_to_num(before.shown[sites])).clip(0, len(half_lives) - 1)
+    better = np.maximum(found.shortest[sites], shown)
+    windows = np.where(worse, found.chosen[sites], better)
+    longer = (windows != NOTHING) & (windows < len(half_lives) - 1)
     return sites[longer], windows[longer]
+
+
+def _bad(band: NDArray[np.int8]) -> NDArray[np.bool_]:
+    found: NDArray[np.bool_] = (band == bands.DEGRADING) | (band == bands.RESISTING)
+    return found
 
 
 def _extractions(panel: Panel, settings: ScoreSettings) -> tuple[NDArray[np.float64], NDArray[np.intp]]:

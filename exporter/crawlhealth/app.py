@@ -23,6 +23,7 @@ from crawlhealth.config import Config
 from crawlhealth.history import FILE_NAME, Decisions, History
 from crawlhealth.judge import Judge
 from crawlhealth.series import Text
+from crawlhealth.shard import Shard
 from crawlhealth.telemetry import Telemetry
 from crawlhealth.traffic.intake import Intake
 from crawlhealth.traffic.norms import Norms
@@ -41,15 +42,24 @@ SAVE_NORMS_EVERY = timedelta(minutes=1)
 class Service:
     """Everything that `crawlhealth serve` runs, without the HTTP server.
 
-    `path` is the configuration file, `config` what was read of it already; `start` begins the canaries and loops,
+    `path` is the configuration file, `config` what was read of it already; of both, only what belongs to the `shard`
+    counts, where there is one. `start` begins the canaries and loops,
     `stop` ends them and commits.
     """
 
-    def __init__(self, path: Path, *, environ: Mapping[str, str] | None = None, config: Config | None = None) -> None:
+    def __init__(
+        self,
+        path: Path,
+        *,
+        environ: Mapping[str, str] | None = None,
+        config: Config | None = None,
+        shard: Shard | None = None,
+    ) -> None:
         self._path = path
         self._environ = os.environ if environ is None else environ
-        self.config = configfile.load(path, environ=self._environ) if config is None else config
-        self.telemetry = Telemetry()
+        self._shard = shard
+        self.config = self._part(configfile.load(path, environ=self._environ) if config is None else config)
+        self.telemetry = Telemetry(shard)
         self.telemetry.reloaded(time.time())
         self.history = History.open(self.config.data_dir / FILE_NAME, self.config.history, now=time.time())
         self._decisions = Decisions.open(self.config.data_dir / FILE_NAME, now=time.time())
@@ -60,6 +70,7 @@ class Service:
             verdicts=lambda: self._judge.verdicts,
             put=self._put_override,
             end=self._end_override,
+            why=self._why,
         )
         self.watch = Watch(self._sites.tag)
         self._engine = Engine(
@@ -111,7 +122,7 @@ class Service:
         """Read the configuration again; raises ConfigError and changes nothing when it is broken."""
         with self._reloading:
             try:
-                config = configfile.load(self._path, environ=self._environ)
+                config = self._part(configfile.load(self._path, environ=self._environ))
             except configfile.ConfigError:
                 self.telemetry.reload_failed()
                 raise
@@ -192,6 +203,12 @@ class Service:
             return "stopping"
         dead = [thread.name for thread in self._threads if not thread.is_alive()]
         return f"not running any more: {', '.join(dead)}" if dead else None
+
+    def _part(self, config: Config) -> Config:
+        return config if self._shard is None else config.part(self._shard)
+
+    def _why(self, site: str) -> str:
+        return self.config.unknown(site)
 
     def _lag(self, seconds: float) -> None:
         self.history.observe(metrics.SCHEDULE_LAG, (), seconds)

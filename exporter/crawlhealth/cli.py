@@ -20,7 +20,8 @@ from crawlhealth import probe as probing
 from crawlhealth.app import Service
 from crawlhealth.history import HistoryError
 from crawlhealth.memory import return_large_blocks
-from crawlhealth.options import CONFIG, load
+from crawlhealth.options import CONFIG, SHARD, load
+from crawlhealth.shard import Shard
 from crawlhealth.traffic import importing
 
 WEB = click.option(
@@ -40,7 +41,8 @@ def main() -> None:
 @main.command(epilog="Example: crawlhealth serve --config canaries/crawlhealth.yml")
 @CONFIG
 @WEB
-def serve(path: Path, web_path: Path | None) -> None:
+@SHARD
+def serve(path: Path, web_path: Path | None, shard: Shard | None) -> None:
     """Run the exporter: canaries, history, score, /metrics.
 
     SIGHUP or POST /-/reload reads the configuration again, the web configuration and its certificates too; a broken
@@ -56,7 +58,7 @@ def serve(path: Path, web_path: Path | None) -> None:
     except OSError as error:
         raise click.ClickException(f"cannot listen on {config.listen}: {error.strerror or error}") from error
     try:
-        service = Service(path, config=config)
+        service = Service(path, config=config, shard=shard)
     except HistoryError as error:
         raise click.ClickException(str(error)) from error
     service.start()
@@ -78,13 +80,16 @@ def serve(path: Path, web_path: Path | None) -> None:
 @main.command(epilog="Example: crawlhealth check --config canaries/crawlhealth.yml")
 @CONFIG
 @WEB
-def check(path: Path, web_path: Path | None) -> None:
+@SHARD
+def check(path: Path, web_path: Path | None, shard: Shard | None) -> None:
     """Read the configuration and name every problem in it, with its place and its remedy."""
-    config = load(path)
+    whole = load(path)
     _guard(web_path)
+    config = whole if shard is None else whole.part(shard)
     sites, canaries, routes = len(config.sites), len(config.canaries), len(config.routes)
     counts = (_count(sites, "site"), _count(canaries, "canary", "canaries"), _count(routes, "route"))
-    click.echo(f"{path}: {', '.join(counts)}: good")
+    part = "" if shard is None else f"shard {shard}, of {_count(len(whole.sites), 'site')} in all: "
+    click.echo(f"{path}: {part}{', '.join(counts)}: good")
 
 
 @main.command(epilog="Example: crawlhealth probe books/listing --config canaries/crawlhealth.yml")

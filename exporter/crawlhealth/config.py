@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Final, Literal
@@ -12,6 +12,7 @@ from crawlhealth.checks import ValueSpec
 from crawlhealth.hosts import HostIndex
 from crawlhealth.outcome import Outcome
 from crawlhealth.secret import Secret as Secret  # noqa: PLC0414 - exported again, for those who use a configuration
+from crawlhealth.shard import Shard, number_of
 
 DIRECT = "direct"
 """The route that always exists: no proxy."""
@@ -316,7 +317,10 @@ class PushSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
-    """One whole, valid configuration. `files` are all files it was read from."""
+    """One whole, valid configuration. `files` are all files it was read from.
+
+    With a `shard`, `sites` and `canaries` are those of the shard alone, and `elsewhere` has the sites of the others.
+    """
 
     data_dir: Path = Path("data")
     listen: str = DEFAULT_LISTEN
@@ -333,6 +337,28 @@ class Config:
     maintenance: tuple[Maintenance, ...] = ()
     uplink: UplinkSettings = field(default_factory=UplinkSettings)
     files: tuple[Path, ...] = ()
+    shard: Shard | None = None
+    elsewhere: Mapping[str, Site] = field(default_factory=dict)
+
+    def part(self, shard: Shard) -> Config:
+        """What of a whole configuration belongs to a shard."""
+        mine = {name: site for name, site in self.sites.items() if shard.has(name)}
+        return replace(
+            self,
+            sites=mine,
+            canaries=tuple(canary for canary in self.canaries if canary.site in mine),
+            shard=shard,
+            elsewhere={name: site for name, site in self.sites.items() if name not in mine},
+        )
+
+    def unknown(self, site: str) -> str:
+        """Why a site is not one of `sites`: it belongs to another shard, or nobody knows it."""
+        if self.shard is None or site not in self.elsewhere:
+            return f"unknown site: {site[:100]!r}"
+        number = number_of(site, self.shard.count)
+        return (
+            f"the site {site!r} belongs to shard {number} of {self.shard.count}, and this is shard {self.shard.number}"
+        )
 
 
 def host_site(sites: Mapping[str, Site], host: str, port: int | None = None) -> str | None:

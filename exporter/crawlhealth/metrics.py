@@ -165,6 +165,7 @@ SKIPPED = _counter("canary_skipped_total", "Canary runs skipped because the one 
 
 # The exporter itself
 BUILD = MetricSpec("crawlhealth_build_info", "info", "Version of the exporter.", ("version", "python"))
+SHARDS = _gauge("shards", "How many shards there are, under the number of this one.", "shard")
 UPLINK = _gauge("uplink_up", "0 while our own connection is down, so that no site is to blame.")
 EVALUATION = _gauge("evaluation_timestamp_seconds", "When the verdicts were last computed.")
 RELOAD_SUCCESSFUL = _gauge("config_last_reload_successful", "1 if the last attempt to read the configuration worked.")

@@ -11,6 +11,7 @@ import click
 
 from crawlhealth import configfile, quantities
 from crawlhealth.config import Config
+from crawlhealth.shard import Shard, parse
 
 CONFIG = click.option(
     "--config",
@@ -19,6 +20,26 @@ CONFIG = click.option(
     default=Path("crawlhealth.yml"),
     show_default=True,
     help="The configuration file.",
+)
+
+
+def _shard(_context: click.Context, _parameter: click.Parameter, written: str | None) -> Shard | None:
+    """A shard as written on the command line or in the environment."""
+    if written is None:
+        return None
+    try:
+        return parse(written)
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from error
+
+
+SHARD = click.option(
+    "--shard",
+    metavar="I/N",
+    callback=_shard,
+    envvar="CRAWLHEALTH_SHARD",
+    show_envvar=True,
+    help="Only the sites of this shard, as in 1/3: each site belongs to one of them, by its name.",
 )
 
 

@@ -9,12 +9,14 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
 from crawlhealth import __version__, metrics
+from crawlhealth.shard import Shard
 
 
 class Telemetry(Collector):
     """What the exporter says about itself. Times are unix seconds; None until the first one."""
 
-    def __init__(self) -> None:
+    def __init__(self, shard: Shard | None = None) -> None:
+        self.shard = shard or Shard(1, 1)
         self.reload_successful = True
         self.reloaded_at: float | None = None
         self.evaluated_at: float | None = None
@@ -41,6 +43,9 @@ class Telemetry(Collector):
         build = metrics.BUILD.info()
         build.add_metric([], {"version": __version__, "python": platform.python_version()})
         yield build
+        shards = metrics.SHARDS.gauge()
+        shards.add_metric([str(self.shard.number)], self.shard.count)
+        yield shards
         successful = metrics.RELOAD_SUCCESSFUL.gauge()
         successful.add_metric([], float(self.reload_successful))
         yield successful

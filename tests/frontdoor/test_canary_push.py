@@ -154,7 +154,7 @@ def test_a_repeat_is_acknowledged_and_not_counted(exporter: Exporter) -> None:
         pytest.param(KETTLE, b"{}", {}, 401, "bearer token", id="no token"),
         pytest.param(KETTLE, b"{}", {"authorization": "Bearer x"}, 401, "bearer token", id="a wrong token"),
         pytest.param("/api/v1/canaries/shop/none", b"{}", BEARER, 404, "no such canary", id="an unknown canary"),
-        pytest.param("/api/v1/canaries/none/kettle", b"{}", BEARER, 404, "no such site", id="an unknown site"),
+        pytest.param("/api/v1/canaries/none/kettle", b"{}", BEARER, 404, "unknown site", id="an unknown site"),
         pytest.param(KETTLE, b"{}", BEARER, 400, "needs status, or error", id="nothing in it"),
         pytest.param(KETTLE, b"", BEARER, 400, "not an answer", id="empty"),
         pytest.param(KETTLE, b"[" * 100_000, BEARER, 400, "not an answer", id="deep nesting"),

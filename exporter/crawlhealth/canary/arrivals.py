@@ -82,4 +82,4 @@ class Arrivals:
         for canary in config.canaries:
             if canary.site == site and canary.name == name:
                 return canary
-        raise LookupError("no such site" if site not in config.sites else "no such canary of this site")
+        raise LookupError("no such canary of this site" if site in config.sites else config.unknown(site))

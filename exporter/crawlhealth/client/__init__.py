@@ -7,5 +7,16 @@ from crawlhealth.client.judging import classify, failure
 from crawlhealth.client.ledger import Counts
 from crawlhealth.client.registry import RegistryReporter
 from crawlhealth.client.reporter import Limits, Reporter
+from crawlhealth.shard import number_of as shard_of
 
-__all__ = ["Advice", "Counts", "Limits", "RegistryReporter", "Reporter", "SiteAdvice", "classify", "failure"]
+__all__ = [
+    "Advice",
+    "Counts",
+    "Limits",
+    "RegistryReporter",
+    "Reporter",
+    "SiteAdvice",
+    "classify",
+    "failure",
+    "shard_of",
+]

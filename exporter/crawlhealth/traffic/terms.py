@@ -45,7 +45,8 @@ class Terms:
 
     @cached_property
     def _hosts(self) -> HostIndex:
-        return HostIndex({name: site.hosts for name, site in self.config.sites.items()})
+        everywhere = {**self.config.sites, **self.config.elsewhere}
+        return HostIndex({name: site.hosts for name, site in everywhere.items()})
 
     def untimely(self, at: float) -> str:
         """Why a time is not taken."""
@@ -59,7 +60,7 @@ class Terms:
             name = self._named_by(url)
         site = self.config.sites.get(name)
         if site is None:
-            raise ValueError(f"unknown site: {name[:100]!r}")
+            raise ValueError(self.config.unknown(name))
         if self.sites is not None and name not in self.sites:
             raise Refused(f"the token may not push the site {name!r}")
         return site

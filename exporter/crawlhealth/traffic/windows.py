@@ -103,7 +103,7 @@ def read_window(line: bytes, *, config: Config, now: float, quantiles: bool = Tr
         raise ValueError(f"longer than {MAX_LINE_BYTES} bytes")
     window = _decode(line)
     if window.site not in config.sites:
-        raise ValueError(f"unknown site: {window.site!r}")
+        raise ValueError(config.unknown(window.site))
     if window.route not in config.routes:
         raise ValueError(f"unknown route: {window.route!r}")
     ok = window.requests - window.hard_block - window.challenge - window.soft_block - window.error

@@ -41,12 +41,13 @@ _wanted: Final = msgspec.json.Decoder(_Wanted).decode
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AcceptEndpoints:
-    """The endpoints. `names` are the configured sites, `tokens` those that may post.
+    """The endpoints. `names` are the configured sites, `why` says why another is none, `tokens` those that may post.
 
     `settings` say how baselines are made; `judge` is called when something was accepted or taken back.
     """
 
     names: Callable[[], Collection[str]]
+    why: Callable[[str], str]
     decisions: Decisions
     tokens: Callable[[], Iterable[Secret | PushToken]]
     settings: Callable[[], BaselineSettings]
@@ -65,7 +66,7 @@ class AcceptEndpoints:
         try:
             self._admit(request, request.headers.get("authorization", ""))
             if site not in self.names():
-                return as_json(unknown_site(site), status=404)
+                return as_json(unknown_site(site, self.why(site)), status=404)
             if request.method == "DELETE":
                 await run_in_threadpool(self._undo, site)
             else:
@@ -91,7 +92,7 @@ class AcceptEndpoints:
             token = fields.get("token", "").strip()
             self._admit(request, f"Bearer {token}" if token else request.headers.get("authorization", ""))
             if site not in self.names():
-                raise posting.Refused(404, "unknown site: it is not in the configuration")
+                raise posting.Refused(404, self.why(site))
             if "undo" in fields:
                 await run_in_threadpool(self._undo, site)
             else:

@@ -80,9 +80,12 @@ class WebState:
 def create(state: WebState) -> ASGIApp:
     """The whole application."""
     pushes = PushEndpoints(state.intake, tokens=state.tokens, max_waiting_bytes=state.max_waiting_bytes)
-    incidents = IncidentEndpoints(names=state.sites.names, decisions=state.decisions, tokens=state.tokens)
+    incidents = IncidentEndpoints(
+        names=state.sites.names, why=state.sites.why, decisions=state.decisions, tokens=state.tokens
+    )
     accepting = AcceptEndpoints(
         names=state.sites.names,
+        why=state.sites.why,
         decisions=state.decisions,
         tokens=state.tokens,
         settings=state.baseline,

@@ -43,9 +43,10 @@ _wanted: Final = msgspec.json.Decoder(_Wanted).decode
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IncidentEndpoints:
-    """The endpoints. `names` are the configured sites, `tokens` those that may post."""
+    """The endpoints. `names` are the configured sites, `why` says why another is none, `tokens` those that may post."""
 
     names: Callable[[], Collection[str]]
+    why: Callable[[str], str]
     decisions: Decisions
     tokens: Callable[[], Iterable[Secret | PushToken]]
 
@@ -73,7 +74,7 @@ class IncidentEndpoints:
         """The incidents of one site, newest first."""
         site = request.path_params["name"]
         if site not in self.names():
-            return as_json(unknown_site(site), status=404)
+            return as_json(unknown_site(site, self.why(site)), status=404)
         try:
             return await self._answer(_limit(request), time.time(), site=site)
         except ValueError as error:
@@ -128,7 +129,7 @@ class IncidentEndpoints:
         posting.admit(authorization, site, self.tokens())
         posting.same_origin(request)
         if site not in self.names():
-            raise posting.Refused(404, "unknown site: it is not in the configuration")
+            raise posting.Refused(404, self.why(site))
         return site
 
     def _labelled(self, site: str, start: str, wanted: _Wanted) -> Incident:

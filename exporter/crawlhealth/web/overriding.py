@@ -45,7 +45,7 @@ def override_endpoint(
         except posting.Refused as refused:
             return refused.as_json()
         if site not in state.names():
-            return as_json(unknown_site(site), status=404)
+            return as_json(unknown_site(site, state.why(site)), status=404)
         try:
             if request.method == "DELETE":
                 await run_in_threadpool(state.end, site)

@@ -53,7 +53,7 @@ def site_endpoint(exposition: Callable[[], Exposition], past: Callable[[str, flo
     def render(site: str, again: int) -> tuple[str, int]:
         shown = exposition()
         if site not in shown.config.sites:
-            return missing.render(site=site, again=0, version=__version__), 404
+            return missing.render(why=shown.config.unknown(site), again=0, version=__version__), 404
         try:
             known = past(site, shown.now)
         except HistoryError as error:

@@ -159,9 +159,9 @@ def encoded(said: object) -> bytes:
     return _encode(said)
 
 
-def unknown_site(site: str) -> bytes:
-    """The answer about a site that is not configured: nothing is known, so its crawler goes on as usual."""
-    return _encode({"error": "unknown site: it is not in the configuration", "site": site, "advice": NEUTRAL})
+def unknown_site(site: str, why: str) -> bytes:
+    """The answer about a site that is not watched here, and why: nothing is known, so its crawler goes on as usual."""
+    return _encode({"error": why, "site": site, "advice": NEUTRAL})
 
 
 def moment(at: float) -> str:

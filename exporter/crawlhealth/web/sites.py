@@ -36,8 +36,8 @@ class SitesState:
     """What these endpoints ask of the running exporter. Thread-safe.
 
     `names` are the configured sites, `verdicts` the latest on each that has one; both are replaced and never changed.
-    `put` brings an override to disk and into force, `end` ends one before its time (False when there is none); both
-    raise HistoryError.
+    `why` says why another name is none of them. `put` brings an override to disk and into force, `end` ends one before
+    its time (False when there is none); both raise HistoryError.
     """
 
     def __init__(
@@ -47,11 +47,13 @@ class SitesState:
         verdicts: Callable[[], Mapping[str, Verdict]],
         put: Callable[[Override], None],
         end: Callable[[str], bool],
+        why: Callable[[str], str],
     ) -> None:
         self.names = names
         self.verdicts = verdicts
         self.put = put
         self.end = end
+        self.why = why
         self._lock = threading.Lock()
         self._rendering = threading.Lock()  # held for longer; the event loop never waits for it
         self._snapshot: _Snapshot | None = None
@@ -91,7 +93,7 @@ def site_routes(state: SitesState, watch: Watch) -> list[Route]:
     async def one(request: Request) -> Response:
         name = request.path_params["name"]
         if name not in state.names():
-            return as_json(unknown_site(name), status=404)
+            return as_json(unknown_site(name, state.why(name)), status=404)
 
         async def say() -> Response:
             verdict = state.verdicts().get(name)

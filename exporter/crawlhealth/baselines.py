@@ -99,10 +99,13 @@ class Baselines:
         try:
             hours = self._hours(sites, settings, now)
         except HistoryError as error:
-            log.error("cannot learn the baseline of %s: %s", ", ".join(sites), error)
-            for site in sites:
-                self._late.pop(site, None)
-                self._failed[site] = now + RETRY_SECONDS
+            if len(sites) > 1:  # one that is damaged keeps no other from its baseline
+                for site in sites:
+                    self._learn({site: keys[site]}, settings, now)
+                return
+            log.error("cannot learn the baseline of %s: %s", sites[0], error)
+            self._late.pop(sites[0], None)
+            self._failed[sites[0]] = now + RETRY_SECONDS
             return
         known = [self._before(site, keys[site]) for site in sites]
         learnt = learn(

@@ -13,8 +13,7 @@ from typing import IO
 
 import click
 
-from crawlhealth import __version__, configfile, deciding, exporting, reviewing, web
-from crawlhealth import bundle as rendering
+from crawlhealth import __version__, bundling, configfile, deciding, exporting, reviewing, web
 from crawlhealth import demo as showing
 from crawlhealth import probe as probing
 from crawlhealth.app import Service
@@ -157,30 +156,7 @@ def demo(once: bool, site_only: bool, port: int) -> None:
     sys.exit(showing.run(once=once))
 
 
-@main.command(epilog="Example: crawlhealth bundle --out . --check")
-@click.option("--out", type=click.Path(path_type=Path), default=Path(), show_default=True, help="Folder.")
-@click.option("--check", "only_check", is_flag=True, help="Write nothing; exit 1 when a file differs.")
-@click.option("--job", default="crawlhealth", show_default=True, help="The scrape job's name in Prometheus.")
-@click.option(
-    "--runbooks",
-    metavar="URL",
-    default=rendering.DEFAULT_RUNBOOKS,
-    show_default=True,
-    help="Where you serve alerting/runbooks; alerts link to it.",
-)
-@click.option("--time-scale", type=click.FloatRange(min=1.0), default=1.0, help="Divide every duration by this.")
-def bundle(out: Path, only_check: bool, job: str, runbooks: str, time_scale: float) -> None:
-    """Render the alert rules and the Alertmanager configuration."""
-    if not only_check:
-        for name in rendering.write(out, job=job, runbook_base=runbooks.rstrip("/"), time_scale=time_scale):
-            click.echo(out / name)
-        return
-    differences = rendering.check(out, job=job, runbook_base=runbooks.rstrip("/"), time_scale=time_scale)
-    for difference in differences:
-        click.echo(difference, err=True)
-    sys.exit(1 if differences else 0)
-
-
+main.add_command(bundling.bundle)
 main.add_command(exporting.export)
 main.add_command(deciding.pause)
 main.add_command(deciding.resume)

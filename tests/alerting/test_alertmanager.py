@@ -17,11 +17,16 @@ import pytest
 import requests
 
 from crawlhealth import bundle
-from crawlhealth.bundle.alerts import ALERTS, Alert, Severity
+from crawlhealth.bundle.model import Alert, Scope, Severity
 from waiting import until
 
 CONFIG = Path(__file__).parents[2] / "alerting" / "alertmanager.yml"
-RECEIVERS = {Severity.CRITICAL: "crawlhealth-page", Severity.WARNING: "crawlhealth-notify"}
+ALERTS = bundle.alerts()
+RECEIVERS = {
+    Severity.CRITICAL: "crawlhealth-page",
+    Severity.WARNING: "crawlhealth-notify",
+    Severity.INFO: "crawlhealth-notify",
+}
 
 
 def amtool(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -98,7 +103,8 @@ def free_port() -> int:
 @contextmanager
 def alertmanager(folder: Path, sink: Sink) -> Iterator[str]:
     """A real Alertmanager on the rendered configuration with its waits cut to half a second."""
-    bundle.write(folder, time_scale=600, page_url=sink.url + "/page", notify_url=sink.url + "/notify")
+    options = bundle.Options(time_scale=600, page_url=sink.url + "/page", notify_url=sink.url + "/notify")
+    bundle.write(folder, options)
     program = shutil.which("prometheus-alertmanager") or shutil.which("alertmanager")
     assert program, "the package prometheus-alertmanager is needed"
     url = f"http://127.0.0.1:{free_port()}"
@@ -162,7 +168,7 @@ def test_without_uplink_one_alert_is_told_and_none_about_a_site(tmp_path: Path) 
     with Sink() as sink, alertmanager(tmp_path, sink) as url:
         post(url, ("CrawlUplinkDown", "", Severity.CRITICAL))
         until(lambda: sink.told("/page"), 20, "the page arrives")
-        sites = [(alert.name, "shop", alert.severity) for alert in ALERTS if alert.of_site]
+        sites = [(alert.name, "shop", alert.severity) for alert in ALERTS if alert.scope is Scope.SITE]
         post(url, *sites, ("CrawlUnknownToUs", "shop", Severity.WARNING))
         until(lambda: sink.told("/notify"), 20, "another alert arrives")
         assert sink.told("/page") == [("CrawlUplinkDown", "firing")]

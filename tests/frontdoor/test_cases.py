@@ -463,7 +463,7 @@ def test_a_missing_configuration_is_told_with_the_option_that_names_one(tmp_path
 
 
 def test_alerts_link_to_where_the_runbooks_are_served(tmp_path: Path) -> None:
-    assert _run("bundle", "--out", str(tmp_path), "--runbooks", "https://wiki.example/crawl/").returncode == 0
-    rules = (tmp_path / "alerting/rules/crawlhealth.yml").read_text()
+    assert _run("bundle", "--out", str(tmp_path), "--runbook-base", "https://wiki.example/crawl/").returncode == 0
+    rules = (tmp_path / "alerting/rules/exporter.yml").read_text()
     assert "runbook_url: https://wiki.example/crawl/CrawlExporterDown.md" in rules
     assert "crawlhealth.invalid" not in rules

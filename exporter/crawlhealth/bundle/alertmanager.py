@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
 
+from crawlhealth.bundle.model import Options
 from crawlhealth.bundle.yamltext import dump, duration
 
 PAGE = "crawlhealth-page"
@@ -12,11 +14,16 @@ NOTIFY = "crawlhealth-notify"
 SHORTEST = timedelta(milliseconds=500)
 
 
-def alertmanager(*, page_url: str, notify_url: str, time_scale: float) -> str:
+def files(options: Options) -> Mapping[str, str]:
+    """The configuration, as relative path to text."""
+    return {"alerting/alertmanager.yml": alertmanager(options)}
+
+
+def alertmanager(options: Options) -> str:
     """Critical alerts go to the webhook `page_url`, the rest to `notify_url`; durations are divided by `time_scale`."""
 
     def scaled(length: timedelta) -> str:
-        return duration(max(SHORTEST, length / time_scale))
+        return duration(max(SHORTEST, length / options.time_scale))
 
     return dump(
         {
@@ -40,7 +47,7 @@ def alertmanager(*, page_url: str, notify_url: str, time_scale: float) -> str:
                 _quiet(because="CrawlTargetDegrading", targets="CrawlParserFailing"),
                 _quiet_all(because="CrawlUplinkDown", targets="CrawlTarget.+|CrawlCanary.+|CrawlParserFailing"),
             ],
-            "receivers": [_webhook(PAGE, page_url), _webhook(NOTIFY, notify_url)],
+            "receivers": [_webhook(PAGE, options.page_url), _webhook(NOTIFY, options.notify_url)],
         }
     )
 

@@ -3,54 +3,63 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Callable, Mapping
+from itertools import chain
 from pathlib import Path
-from typing import TypedDict, Unpack
+from typing import Final
 
-from crawlhealth.bundle.alertmanager import alertmanager
-from crawlhealth.bundle.alerts import ALERTS
-from crawlhealth.bundle.rules import rules
+from crawlhealth.bundle import alertmanager, rules
+from crawlhealth.bundle.alerts import canaries, certificates, errors, exporter, score, searchbots
+from crawlhealth.bundle.model import Alert, Group, Options
 
-RULES = "alerting/rules/crawlhealth.yml"
-ALERTMANAGER = "alerting/alertmanager.yml"
-DEFAULT_RUNBOOKS = "https://crawlhealth.invalid/runbooks"
+PARTS: Final[tuple[Callable[[Options], tuple[Group, ...]], ...]] = (
+    score.groups,
+    canaries.groups,
+    errors.groups,
+    exporter.groups,
+    certificates.groups,
+    searchbots.groups,
+)
+"""Everything that brings rules, in the order of the files."""
+FILES: Final[tuple[Callable[[Options], Mapping[str, str]], ...]] = (alertmanager.files,)
+"""Everything that brings other files, as relative path to text."""
+
+DEFAULTS: Final = Options()
 
 
-class Options(TypedDict, total=False):
-    """What a rendering may be given; see `render` for meaning and defaults."""
+def groups(options: Options = DEFAULTS) -> tuple[Group, ...]:
+    """Every group of rules. Raises ValueError when two groups or two alerts have one name."""
+    found = tuple(chain.from_iterable(part(options) for part in PARTS))
+    names = Counter([group.name for group in found])
+    names.update(rule.name for group in found for rule in group.rules if isinstance(rule, Alert))
+    twice = [name for name, count in names.items() if count > 1]
+    if twice:
+        raise ValueError(f"described twice: {', '.join(twice)}")
+    return found
 
-    job: str
-    time_scale: float
-    runbook_base: str
-    page_url: str
-    notify_url: str
+
+def alerts(options: Options = DEFAULTS) -> tuple[Alert, ...]:
+    """Every alert."""
+    return tuple(rule for group in groups(options) for rule in group.rules if isinstance(rule, Alert))
 
 
-def render(
-    *,
-    job: str = "crawlhealth",
-    time_scale: float = 1.0,
-    runbook_base: str = DEFAULT_RUNBOOKS,
-    page_url: str = "http://127.0.0.1:9878/page",
-    notify_url: str = "http://127.0.0.1:9878/notify",
-) -> Mapping[str, str]:
-    """Every file of the bundle, as relative path to text; equal arguments give equal bytes.
+def render(options: Options = DEFAULTS) -> Mapping[str, str]:
+    """Every file of the bundle, as relative path to text; equal options give equal bytes.
 
-    `job` is the name of the scrape job, `runbook_base` the folder of the runbooks as a URL, `page_url` and
-    `notify_url` the webhooks of critical and of other alerts. `time_scale` divides every duration: a demo plays hours
-    in minutes. Raises ValueError unless it is over 0.
+    Raises ValueError for a severity of an alert that does not exist, naming the one that was meant.
     """
-    if not time_scale > 0:
-        raise ValueError(f"time_scale must be over 0, not {time_scale}")
-    return {
-        RULES: rules(ALERTS, job=job, runbook_base=runbook_base, time_scale=time_scale),
-        ALERTMANAGER: alertmanager(page_url=page_url, notify_url=notify_url, time_scale=time_scale),
-    }
+    described = groups(options)
+    _check_names(options, [alert.name for alert in alerts(options)])
+    files = dict(rules.rule_files(described, options))
+    for part in FILES:
+        files.update(part(options))
+    return files
 
 
-def write(out: Path, **options: Unpack[Options]) -> list[str]:
-    """Write every file of `render(**options)` under `out`, making folders; returns their names. Raises OSError."""
-    files = render(**options)
+def write(out: Path, options: Options = DEFAULTS) -> list[str]:
+    """Write every file of `render(options)` under `out`, making folders; returns their names. Raises OSError."""
+    files = render(options)
     for name, text in files.items():
         path = out / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -58,10 +67,14 @@ def write(out: Path, **options: Unpack[Options]) -> list[str]:
     return list(files)
 
 
-def check(out: Path, **options: Unpack[Options]) -> list[str]:
-    """Unified diffs from the files under `out` to those of `render(**options)`; empty when all are up to date."""
+def check(out: Path, options: Options = DEFAULTS) -> list[str]:
+    """Unified diffs from the files under `out` to those of `render(options)`; empty when all are up to date.
+
+    A rule file that is not rendered is a difference too: Prometheus would go on reading it.
+    """
     differences = []
-    for name, text in render(**options).items():
+    files = render(options)
+    for name, text in files.items():
         path = out / name
         present = path.read_text(encoding="utf-8") if path.is_file() else ""
         if present != text:
@@ -69,4 +82,15 @@ def check(out: Path, **options: Unpack[Options]) -> list[str]:
                 present.splitlines(keepends=True), text.splitlines(keepends=True), name, f"{name} (rendered)"
             )
             differences.append("".join(lines))
+    folder = out / rules.FOLDER
+    left = sorted(path.name for path in folder.glob("*.yml") if f"{rules.FOLDER}/{path.name}" not in files)
+    differences += [f"{rules.FOLDER}/{name}: is not rendered any more: remove it\n" for name in left]
     return differences
+
+
+def _check_names(options: Options, names: list[str]) -> None:
+    for name in options.severities:
+        if name not in names:
+            near = difflib.get_close_matches(name, names, n=1)
+            meant = f"did you mean {near[0]}?" if near else f"there are {', '.join(names)}"
+            raise ValueError(f"there is no alert {name}: {meant}")

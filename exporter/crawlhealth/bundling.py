@@ -1,0 +1,149 @@
+"""The command `crawlhealth bundle`: renders what runs beside the exporter."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+from crawlhealth import bundle as rendering
+from crawlhealth.bundle import Options, Scoring, Severity
+
+_LABEL: Final = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*")
+_TAKEN: Final = frozenset({"site", "route", "canary", "domain", "bot", "job", "instance", "severity", "alertname"})
+
+
+def _labels(_context: click.Context, _parameter: click.Parameter, text: str) -> tuple[str, ...]:
+    """Label names with commas between them."""
+    names = tuple(name.strip() for name in text.split(",") if name.strip())
+    for name in names:
+        if not _LABEL.fullmatch(name) or name.startswith("__"):
+            raise click.BadParameter(f"{name!r} is no label name: letters, digits and _ only, as in tenant,cluster")
+        if name in _TAKEN:
+            raise click.BadParameter(
+                f"{name!r} has its meaning already: name labels that part sites, as tenant,cluster"
+            )
+    if len(set(names)) < len(names):
+        raise click.BadParameter("a label stands there twice")
+    return names
+
+
+def _severities(_context: click.Context, _parameter: click.Parameter, entries: tuple[str, ...]) -> dict[str, Severity]:
+    """Pairs NAME=LEVEL."""
+    chosen: dict[str, Severity] = {}
+    for entry in entries:
+        name, equals, level = entry.partition("=")
+        if not equals or level not in set(Severity):
+            raise click.BadParameter(f"{entry!r}: write NAME=LEVEL with one of the levels {', '.join(Severity)}")
+        chosen[name] = Severity(level)
+    try:
+        rendering.render(Options(severities=chosen))
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from error
+    return chosen
+
+
+def _url(_context: click.Context, _parameter: click.Parameter, text: str) -> str:
+    """An address that a link can begin with."""
+    if not re.match(r"https?://[^\s/]", text):
+        raise click.BadParameter(f"{text!r} is no address: write it whole, as https://wiki.example/runbooks")
+    return text.rstrip("/")
+
+
+_OPTIONS: Final[tuple[Callable[..., Any], ...]] = (
+    click.option("--out", type=click.Path(path_type=Path), default=Path(), show_default=True, help="Folder."),
+    click.option("--check", "only_check", is_flag=True, help="Write nothing; exit 1 when a file differs."),
+    click.option(
+        "--scoring",
+        type=click.Choice([str(one) for one in Scoring]),
+        default=str(Scoring.EXPORTER),
+        show_default=True,
+        help="Where the score comes from: the exporter, or rules over the counters of a whole fleet.",
+    ),
+    click.option("--job", default="crawlhealth", show_default=True, help="The exporter's scrape job in Prometheus."),
+    click.option(
+        "--crawler-job", multiple=True, metavar="JOB", help="A scrape job of crawlers that expose counters themselves."
+    ),
+    click.option(
+        "--group-labels",
+        callback=_labels,
+        default="",
+        metavar="NAME,…",
+        help="Target labels that part sites of the same name, such as tenant,cluster.",
+    ),
+    click.option(
+        "--severity",
+        "severities",
+        callback=_severities,
+        multiple=True,
+        metavar="ALERT=LEVEL",
+        help="Another severity for one alert: critical (pages), warning or info.",
+    ),
+    click.option(
+        "--runbook-base",
+        metavar="URL",
+        callback=_url,
+        default=rendering.DEFAULT_RUNBOOKS,
+        show_default=True,
+        help="Where you serve alerting/runbooks; alerts link to it.",
+    ),
+    click.option(
+        "--dashboard-base",
+        metavar="URL",
+        callback=_url,
+        default=rendering.DEFAULT_DASHBOARDS,
+        show_default=True,
+        help="Grafana's address; alerts link to it.",
+    ),
+    click.option(
+        "--time-scale", type=click.FloatRange(min=1.0, max=1e6), default=1.0, help="Divide every duration by this."
+    ),
+)
+
+
+def _with_options(command: Callable[..., None]) -> Callable[..., None]:
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
+
+
+@click.command(epilog="Example: crawlhealth bundle --out . --group-labels tenant,cluster --check")
+@_with_options
+def bundle(
+    *,
+    out: Path,
+    only_check: bool,
+    scoring: str,
+    job: str,
+    crawler_job: tuple[str, ...],
+    group_labels: tuple[str, ...],
+    severities: dict[str, Severity],
+    runbook_base: str,
+    dashboard_base: str,
+    time_scale: float,
+) -> None:
+    """Render the recording rules, the alerts and the Alertmanager configuration."""
+    options = Options(
+        job=job,
+        crawler_jobs=crawler_job,
+        scoring=Scoring(scoring),
+        group_labels=group_labels,
+        severities=severities,
+        runbook_base=runbook_base,
+        dashboard_base=dashboard_base,
+        time_scale=time_scale,
+    )
+    if not options.job or not all(options.crawler_jobs):
+        raise click.BadParameter("a job has a name", param_hint="--job")
+    if not only_check:
+        for name in rendering.write(out, options):
+            click.echo(out / name)
+        return
+    differences = rendering.check(out, options)
+    for difference in differences:
+        click.echo(difference, err=True)
+    sys.exit(1 if differences else 0)

@@ -1,0 +1,261 @@
+"""Recording rules of crawl volume: what is counted, what was to be expected of it, and whether half of that is gone.
+
+Three things are judged alike: production requests of a site (`site:crawl_requests`), its valid records
+(`site:crawl_records`), and the visits of a verified search bot to a domain (`domain_bot:searchbot_visits`). Each has
+
+| record | meaning |
+|---|---|
+| `…:increase1h`, `…:increase1d` | counted in the last hour, in the last day; a series that vanished counts as 0 |
+| `…:increase1h_median7d`, `…:increase1d_median7d` | the median of the seven days before, at this time of day |
+| `…:increase1h_reference`, `…:increase1d_reference` | yesterday's; the median where that is out of line with it |
+| `…:volume_ratio`, `…:volume_ratio1d` | the share of the reference that was counted, where that is at least 100 |
+| `…:volume_halved` | 1: half is gone and no week had it so, 0: not; absent where there is too little to tell |
+| `…:increase1d_avg3d` | a day's count, over three days: what slow changes are looked for in |
+
+**Hours.** The reference of an hour is the least of two hours around it, the day before: the change to or from summer
+time shifts work that runs by local time, and must not look like a loss. **Days** judge what has no hour with a
+reference of 100. **Quiet before:** a day of the week that is always quiet has the volume of a week ago (and of two, so
+that an outage does not excuse the one a week later). **Advice** that the crawler has (`crawlhealth_advice_*`) makes
+that much less expected. **No judgement** is made while the exporter's counts lag behind: it was not scraped, could not
+write, turned pushes away or had them waiting within the last hour, or a log reader is behind. The last judgement holds
+until the next (see `alerts`): a night with little to count ends no alarm.
+
+All of it needs 15 days of retention, and 29 for the comparison with four weeks ago.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Final
+
+from crawlhealth.bundle.alerts import volume as alerts
+from crawlhealth.bundle.model import Alert, Group, Options, Record
+
+FILE: Final = "volume"
+INTERVAL: Final = timedelta(minutes=2)
+EXPECTED: Final = 100
+"""How much an hour, or a day, must lead one to expect before half of it can be missed."""
+SEEN: Final = 20
+"""How much expected is enough to see that all is well again, on something that is judged by the hour at other times."""
+AS_QUIET: Final = 0.6
+"""The share of last week's volume that still is what last week was."""
+LAG_SECONDS: Final = 300
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subject:
+    """Something with a volume: the prefix of its records, the counter's selector, and the labels it is told apart by.
+
+    `unreliable` is the record that says where counts are not to be trusted; `advised` whether crawlers take advice.
+    """
+
+    prefix: str
+    counter: str
+    labels: tuple[str, ...]
+    unreliable: str
+    advised: bool
+
+    @property
+    def on(self) -> str:
+        """The labels as they stand after `by` and `on`."""
+        return ", ".join(self.labels)
+
+
+def groups(options: Options) -> tuple[Group, ...]:
+    """The groups of the file `volume`: requests, records, search bots; recording rules first, then their alerts."""
+    sites = (*options.group_labels, "site")
+    bots = tuple(dict.fromkeys((*options.group_labels, "tenant", "domain", "bot")))
+    requests = Subject(
+        prefix="site:crawl_requests",
+        counter='crawlhealth_requests_total{$traffic,source="traffic"}',
+        labels=sites,
+        unreliable="site:crawl_requests:unreliable",
+        advised=True,
+    )
+    records = Subject(
+        prefix="site:crawl_records",
+        counter='crawlhealth_records_total{$traffic,result="valid"}',
+        labels=sites,
+        unreliable="site:crawl_requests:unreliable",
+        advised=True,
+    )
+    visits = Subject(
+        prefix="domain_bot:searchbot_visits",
+        counter='crawlhealth_searchbot_visits_total{job="$job",identity="verified"}',
+        labels=bots,
+        unreliable="domain_bot:searchbot_visits:unreliable",
+        advised=False,
+    )
+    return (
+        _group(
+            requests,
+            options,
+            _trust(requests, options, "instance:crawl_exporter:behind"),
+            alerts.requests(requests.on),
+        ),
+        _group(records, options, (), alerts.records(records.on)),
+        _group(
+            visits,
+            options,
+            _trust(visits, options, "instance:searchbot_logs:behind", _LOGS_BEHIND),
+            alerts.visits(options, visits.on),
+        ),
+    )
+
+
+def _group(subject: Subject, options: Options, trust: tuple[Record, ...], told: tuple[Alert, ...]) -> Group:
+    return Group(
+        file=FILE,
+        name=f"crawlhealth-volume-{subject.prefix.rpartition('_')[2]}",
+        interval=INTERVAL,
+        rules=(*trust, *_counts(subject, options), *_judgement(subject, options), *told),
+    )
+
+
+_EXPORTER_BEHIND: Final = """\
+avg_over_time(up{job="$job"}[1h]) < 0.9
+or increase(crawlhealth_history_write_failures_total{job="$job"}[15m]) > 0
+or crawlhealth_push_queue_items{job="$job"} > 0
+  and on (%s) time() - crawlhealth_history_last_commit_timestamp_seconds{job="$job"} > ${5m}
+or sum by (%s) (increase(crawlhealth_push_batches_total{job="$job",result="busy"}[1h]))
+  > 0.1 * sum by (%s) (increase(crawlhealth_push_batches_total{job="$job"}[1h]))"""
+_LOGS_BEHIND: Final = f"""
+or max_over_time(crawlhealth_log_lag_seconds{{job="$job"}}[1h]) > {LAG_SECONDS}"""
+
+
+def _trust(subject: Subject, options: Options, behind: str, logs: str = "") -> tuple[Record, ...]:
+    """Which exporters lag behind, and what has its counts from them. One that is down keeps what it had."""
+    where = ", ".join((*options.group_labels, "instance"))
+    trouble = _EXPORTER_BEHIND.replace("%s", where) + logs
+    own = subject.counter.replace("$traffic", 'job="$job"')
+    level, _, metric = subject.prefix.partition(":")
+    series = f"{level}_instance:{metric}:series"
+    here = ", ".join(dict.fromkeys((*subject.labels, "instance")))
+    return (
+        Record(name=behind, expr=f"count by ({where}) (\n{_indented(trouble)}\n)"),
+        Record(
+            name=series,
+            expr=f"count by ({here}) ({own})\n"
+            f'or last_over_time({series}[15m]) and on ({where}) (up{{job="$job"}} == 0)',
+        ),
+        Record(
+            name=subject.unreliable,
+            expr=f"(\n"
+            f"  count by ({subject.on}) (\n"
+            f"    last_over_time({series}[15m]) and on ({where}) last_over_time({behind}[15m])\n  )\n"
+            f"  / count by ({subject.on}) (last_over_time({series}[15m]))\n"
+            f") > 0.1",
+        ),
+    )
+
+
+def _counts(subject: Subject, options: Options) -> tuple[Record, ...]:
+    """What was counted, and what it is compared with."""
+    p, on = subject.prefix, subject.on
+    hours = _either(f"min_over_time({p}:increase1h[2h] offset {24 * day - 1}h)" for day in range(1, 8))
+    days = _either(f"last_over_time({p}:increase1d[15m] offset {day}d)" for day in range(1, 8))
+    return (
+        Record(
+            name=f"{p}:increase1h",
+            expr=f"sum by ({on}) (increase({subject.counter}[1h]))\n"
+            f"or 0 * (last_over_time({p}:increase1h_reference[15m]) > 0)\n{_trusted(subject, options)}",
+        ),
+        Record(name=f"{p}:increase1h_median7d", expr=f"quantile by ({on}) (0.5,\n{hours}\n)"),
+        Record(
+            name=f"{p}:increase1h_reference",
+            expr=_reference(p, on, "increase1h", f"min_over_time({p}:increase1h[2h] offset 23h)"),
+        ),
+        Record(name=f"{p}:increase1d", expr=f"24 * avg_over_time({p}:increase1h[1d])"),
+        Record(name=f"{p}:increase1d_median7d", expr=f"quantile by ({on}) (0.5,\n{days}\n)"),
+        Record(
+            name=f"{p}:increase1d_reference",
+            expr=_reference(p, on, "increase1d", f"last_over_time({p}:increase1d[15m] offset 1d)"),
+        ),
+        Record(
+            name=f"{p}:increase1d_avg3d",
+            expr="("
+            + " + ".join(f"last_over_time({p}:increase1d[15m]{shift})" for shift in ("", " offset 1d", " offset 2d"))
+            + ") / 3",
+        ),
+    )
+
+
+def _judgement(subject: Subject, options: Options) -> tuple[Record, ...]:
+    """How much of the reference is there, and whether half is gone."""
+    p, on = subject.prefix, subject.on
+    week = f"min_over_time({p}:increase1h[2h] offset 167h)", f"min_over_time({p}:increase1h[2h] offset 335h)"
+    weekday = f"last_over_time({p}:increase1d[15m] offset 7d)", f"last_over_time({p}:increase1d[15m] offset 14d)"
+    hour = _halved(subject, "volume_ratio", "increase1h", week, "2h")
+    day = _halved(subject, "volume_ratio1d", "increase1d", weekday, "1d")
+    by_hour = f"on ({on}) (max_over_time({p}:increase1h_reference[1d]) >= {EXPECTED})"
+    return (
+        Record(
+            name=f"{p}:volume_ratio",
+            expr=f"last_over_time({p}:increase1h[15m])\n"
+            f"/ on ({on}) (last_over_time({p}:increase1h_reference[15m]) >= {EXPECTED})",
+        ),
+        Record(
+            name=f"{p}:volume_ratio1d",
+            expr=f"last_over_time({p}:increase1d[15m])\n"
+            f"/ on ({on}) (last_over_time({p}:increase1d_reference[15m]) >= {EXPECTED})\n"
+            f"unless {by_hour}",
+        ),
+        Record(
+            name=f"{p}:volume_halved",
+            expr="(\n"
+            f"  1 + 0 * ({hour})\n"
+            f"  or 1 + 0 * ({day})\n"
+            f"  or 0 * last_over_time({p}:volume_ratio[15m])\n"
+            f"  or 0 * last_over_time({p}:volume_ratio1d[15m])\n"
+            f"  or 0 * (last_over_time({p}:increase1h[15m])\n"
+            f"    >= on ({on}) 0.5 * (last_over_time({p}:increase1h_reference[15m]) >= {SEEN}) and {by_hour})\n"
+            f")\n{_trusted(subject, options)}",
+        ),
+    )
+
+
+def _halved(subject: Subject, ratio: str, count: str, before: tuple[str, str], advised: str) -> str:
+    """Half is gone, steadily; not as quiet as weeks before, and more than advice asks for."""
+    p, on = subject.prefix, subject.on
+    quiet = (
+        f"\n    unless on ({on}) last_over_time({p}:{count}[15m])"
+        f" >= on ({on}) {AS_QUIET} * max by ({on}) (\n{_either(before, 6)}\n    )"
+    )
+    less = ""
+    if subject.advised:
+        less = (
+            f"\n    unless on ({on}) last_over_time({p}:{ratio}[15m]) >= on ({on}) 0.5 * (\n"
+            f'      min by ({on}) (min_over_time(crawlhealth_advice_concurrency_ratio{{job="$job"}}[{advised}]))\n'
+            f'      / max by ({on}) (max_over_time(crawlhealth_advice_revisit_multiplier{{job="$job"}}[{advised}]))\n'
+            f"    )"
+        )
+    return f"max_over_time({p}:{ratio}[20m]) < 0.5{quiet}{less}\n  "
+
+
+def _reference(p: str, on: str, count: str, yesterday: str) -> str:
+    """Yesterday's, where it lies within half and twice the median, else the median."""
+    median = f"last_over_time({p}:{count}_median7d[15m])"
+    return f"{yesterday}\n  >= on ({on}) 0.5 * {median}\n  <= on ({on}) 2 * {median}\nor {median}"
+
+
+def _trusted(subject: Subject, options: Options) -> str:
+    """Only while counts are what happened: Prometheus scraped all the hour, and the exporter was not behind."""
+    group = ", ".join(options.group_labels)
+    by = f" by ({group})" if group else ""
+    return (
+        f"and on ({group}) count_over_time((count{by} (up{{$traffic}}))[1h:5m])"
+        " >= 0.85 * scalar(count_over_time(vector(1)[1h:5m]))\n"
+        f"unless on ({subject.on}) last_over_time({subject.unreliable}[15m])"
+    )
+
+
+def _either(vectors: Iterable[str], indent: int = 2) -> str:
+    """The vectors side by side as one, each series marked with the place of its vector."""
+    lines = [f'label_replace({vector}, "lookback", "{place}", "", "")' for place, vector in enumerate(vectors, 1)]
+    return ("\n" + " " * indent + "or ").join([" " * indent + lines[0], *lines[1:]])
+
+
+def _indented(text: str) -> str:
+    return "\n".join(f"  {line}" for line in text.split("\n"))

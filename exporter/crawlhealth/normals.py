@@ -41,6 +41,20 @@ class Normals:
     row_rates: NDArray[np.float64]
     row_latency: NDArray[np.float64]
 
+    def chosen(self, sites: NDArray[np.intp], rows: NDArray[np.intp]) -> Normals:
+        """Those of some sites and rows, by their places; any may come repeatedly."""
+        return Normals(
+            known=self.known[sites],
+            refused=self.refused[sites],
+            rates=self.rates[sites],
+            latency=self.latency[sites],
+            extraction=self.extraction[sites],
+            spread=self.spread[sites],
+            lasting=self.lasting[sites],
+            row_rates=self.row_rates[rows],
+            row_latency=self.row_latency[rows],
+        )
+
     def swings(self, half_lives: NDArray[np.float64]) -> NDArray[np.float64]:
         """By how much a site's rates vary beyond chance in windows of these half-lives: (N, K, 5).
 

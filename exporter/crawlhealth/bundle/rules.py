@@ -140,7 +140,8 @@ def _once(found: re.Match[str]) -> str:
 
 def _names(template: Template) -> list[str]:
     """The placeholders of a template; `Template.get_identifiers` exists from Python 3.12."""
-    return [found["named"] or found["braced"] for found in template.pattern.finditer(template.template) if found[0]]
+    found = (match["named"] or match["braced"] for match in template.pattern.finditer(template.template))
+    return [name for name in found if name]  # `$$` stands for one `$`
 
 
 def _scaled(text: str, time_scale: float) -> str:

@@ -15,14 +15,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crawlhealth import marks as hours_judged
-from crawlhealth.blocks import Blocks, merged
+from crawlhealth.blocks import ANSWERED, Blocks, merged
 from crawlhealth.config import BaselineSettings
 from crawlhealth.cost import per_record
 from crawlhealth.dispersion import spread_and_lasting
 from crawlhealth.normals import HOSTILE
 from crawlhealth.outcome import Source
 from crawlhealth.verdict import Accepted, Baseline, Rates, Spread, StratumNormal
-from crawlhealth.weighted import Sums
+from crawlhealth.weighted import OUTCOMES, Sums
 
 Array = NDArray[np.float64]
 
@@ -70,16 +70,28 @@ def learn(
 
     A first one that serves less than half is `refused` until a person has accepted it.
     """
-    level, spread = _usable(hours, settings, now, accepted or {}, robust=robust)
-    found = _Learnt(hours, settings, level, spread, robust=robust, accepted=accepted or {})
     before = known if known is not None else [None] * len(hours.sites)
+    if not hours.marks.shape[1]:
+        return list(before)
+    level, spread = _usable(hours, settings, now, accepted or {}, before, robust=robust)
+    found = _Learnt(hours, settings, level, spread, robust=robust, accepted=accepted or {})
     return [found.baseline(site, now, before[site]) for site in range(len(hours.sites))]
 
 
 def _usable(
-    hours: Hours, settings: BaselineSettings, now: float, accepted: Mapping[str, Accepted], *, robust: bool
+    hours: Hours,
+    settings: BaselineSettings,
+    now: float,
+    accepted: Mapping[str, Accepted],
+    known: Sequence[Baseline | None],
+    *,
+    robust: bool,
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Which hours of each site count for its level, and which for its spread: (N, H)."""
+    """Which hours of each site count for its level, and which for its spread: (N, H).
+
+    How hours up to an accepted change were judged says nothing of them; nor do those after it, until what was accepted
+    is the normal they are judged by.
+    """
     count = hours.marks.shape[1]
     starts = hours.end - HOUR * np.arange(count, 0, -1)
     seen = _by_site(hours, _requests(hours.counts)) > 0
@@ -94,12 +106,14 @@ def _usable(
         judged[:] = hours_judged.NONE
     for site, name in enumerate(hours.sites):
         change = accepted.get(name)
-        if change is None or change.since <= begin[site]:
+        if change is None:
             continue
-        begin[site] = change.since
+        begin[site] = max(begin[site], change.since)
         if now - change.since < settings.length.total_seconds():
             end[site] = now
-        judged[site, starts < change.at] = hours_judged.NONE
+        before = known[site]
+        waiting = before is None or before.accepted_at != change.at
+        judged[site, (starts < change.at) | waiting] = hours_judged.NONE
     within = (starts >= begin[:, None]) & (starts + HOUR <= end[:, None]) & ~_onset(judged)
     quiet = round(settings.quiet.total_seconds() / HOUR)
     level = hours_judged.usable(judged, least=settings.least_score, quiet_hours=quiet)
@@ -128,7 +142,7 @@ def _by_site(hours: Hours, values: Array) -> Array:
 
 
 def _requests(counts: Array) -> Array:
-    found: Array = np.ascontiguousarray(counts[..., :5]).sum(axis=-1)
+    found: Array = np.ascontiguousarray(counts[..., :OUTCOMES]).sum(axis=-1)
     return found
 
 
@@ -150,16 +164,18 @@ class _Learnt:
         counts, owner = hours.counts, hours.owner
         total = self._total = _by_site(hours, counts)
         p95 = _together(hours)
-        least = settings.min_requests if robust else 1
+        least, whole = (settings.min_requests, ANSWERED) if robust else (1, OUTCOMES)
         traffic = np.array([source is Source.TRAFFIC for _, source in hours.keys], dtype=np.bool_)
         own = total if traffic.all() else _by_site(hours, np.where(traffic[:, None, None], counts, 0.0))
         self._traffic = np.where(level[..., None], own, 0.0).sum(axis=1)
         self._sums = np.where(level[..., None], total, 0.0).sum(axis=1)
         self._used = level & (_requests(total) > 0)
-        self._blocks = merged(total, p95, level, least=least)
+        self._blocks = merged(total, p95, level, least=least, whole=whole)
         several = np.bincount(owner, minlength=len(total)) > 1
         self._own = np.flatnonzero(several[owner])
-        self._strata = merged(counts[self._own], hours.p95[self._own], level[owner[self._own]], least=least)
+        self._strata = merged(
+            counts[self._own], hours.p95[self._own], level[owner[self._own]], least=least, whole=whole
+        )
         if robust:
             self._rates = self._blocks.levels(settings.level)
             self._row_rates = self._strata.levels(settings.level)

@@ -50,19 +50,22 @@ class Blocks:
         return float(np.exp(np.quantile(known, q))) if len(known) else float("nan")
 
 
-def merged(counts: Array, p95: Array, usable: NDArray[np.bool_], *, least: float) -> Blocks:
+def merged(counts: Array, p95: Array, usable: NDArray[np.bool_], *, least: float, whole: int = ANSWERED) -> Blocks:
     """The blocks of series (M, H, columns of a tally): usable hours in order, put together until `least` are answered.
 
-    What is left at the end without having reached it makes no block.
+    What is left at the end without having reached it makes no block. Shares are of the first `whole` columns.
     """
-    outcomes = np.ascontiguousarray(counts[..., :ANSWERED].transpose(0, 2, 1))
+    outcomes = np.ascontiguousarray(counts[..., :whole].transpose(0, 2, 1))
     answered = np.where(usable, outcomes.sum(axis=1), 0.0)
     logs = np.log(np.where(p95 > 0, p95, np.nan))
-    hostile = np.where(usable[:, None], outcomes[:, 1:], 0.0)
+    hostile = np.where(usable[:, None], outcomes[:, 1:ANSWERED], 0.0)
     served = np.where(usable & ~np.isnan(logs), outcomes[:, 0], 0.0)
     weighed = np.where(served > 0, np.nan_to_num(logs) * served, 0.0)
-    if np.any((answered > 0) & (answered < least)):
-        answered, hostile, served, weighed = _put_together(answered, hostile, served, weighed, least)
+    sparse = np.flatnonzero(((answered > 0) & (answered < least)).any(axis=1))
+    if len(sparse):
+        answered[sparse], hostile[sparse], served[sparse], weighed[sparse] = _put_together(
+            answered[sparse], hostile[sparse], served[sparse], weighed[sparse], least
+        )
     full = answered >= least
     sizes = np.where(full, answered, np.nan)
     shares = np.concatenate([hostile, hostile.sum(axis=1, keepdims=True)], axis=1) / sizes[:, None]

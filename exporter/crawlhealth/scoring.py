@@ -138,8 +138,8 @@ def _plain(panel: Panel, normals: Normals, shown: Array, settings: ScoreSettings
 def _raw(
     panel: Panel, normals: Normals, *, shortest: NDArray[np.intp], known: NDArray[np.bool_], settings: ScoreSettings
 ) -> Array:
-    """The plain formula in the shortest window that holds enough."""
-    shares = _at(_shares(panel.totals, _sum(panel.totals, OUTCOMES)), shortest)
+    """The plain formula in the shortest window that holds enough, of answered requests as the normals are."""
+    shares = _at(_shares(panel.totals, _sum(panel.totals, ANSWERED)), shortest)
     slow = np.nan_to_num(score.latency_badness(_at(panel.site_p95[..., None], shortest)[:, 0], normals.latency))
     points = _points(shares, normals.rates, slow, settings)
     return np.where(known, np.maximum(0.0, 100 - _sum(points, 4)), np.nan)

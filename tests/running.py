@@ -25,12 +25,17 @@ class Exporter:
     """The exporter on a free port, with its configuration in a folder of its own; a context manager."""
 
     def __init__(self, folder: Path, config: str, *, environ: Mapping[str, str] | None = None,
-                 arguments: Sequence[str] = (), asking: Mapping[str, object] | None = None) -> None:  # fmt: skip
-        """`arguments` go to `serve`; `asking` are arguments of every request to it (auth, verify, cert)."""
+                 arguments: Sequence[str] = (), asking: Mapping[str, object] | None = None,
+                 within: Sequence[str] = ()) -> None:  # fmt: skip
+        """`arguments` go to `serve`; `asking` are arguments of every request to it (auth, verify, cert).
+
+        `within` is a command that runs the one after it, confined in some way.
+        """
         self.folder = folder
         self.path = folder / "crawlhealth.yml"
         self.log_path = folder / "serve.log"
         self._arguments = arguments
+        self._within = within
         self.asking = dict(asking or {})
         self._environ = {**os.environ, **(environ or {})}
         self.write(config)
@@ -47,7 +52,8 @@ class Exporter:
         with self.log_path.open("ab") as out:
             offset = out.tell()
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "crawlhealth.cli", "serve", "--config", str(self.path), *self._arguments],
+                [*self._within, sys.executable, "-m", "crawlhealth.cli", "serve", "--config", str(self.path),
+                 *self._arguments],
                 stdout=out, stderr=out, cwd=self.folder, env=self._environ,
             )  # fmt: skip
         process = self._process

@@ -72,12 +72,13 @@ class Surroundings:
 def conclude(verdict: Verdict, previous: Verdict | None, around: Surroundings, config: Config) -> Verdict:
     """The verdict with its diagnosis and advice.
 
-    Under maintenance the band stays what it was, and what is seen does not count towards another one.
+    Under maintenance the band stays what it was, and what is seen does not count towards another one; the first look
+    after it is still at what was seen then.
     """
     site = verdict.site
     resting = bool(config.maintenance) and under_maintenance(config.maintenance, site, verdict.at)
     override = around.overrides.get(site)
-    if resting and previous is not None:
+    if previous is not None and (resting or previous.maintenance):
         verdict = replace(verdict, state=_resting(previous.state, verdict.state))
     if override is not None and not override.at <= verdict.at < override.until:
         override = None
@@ -93,6 +94,13 @@ def conclude(verdict: Verdict, previous: Verdict | None, around: Surroundings, c
     if concluded == (verdict.diagnosis, verdict.advice, verdict.override, verdict.maintenance):
         return verdict  # so it is with nearly all of thousands of sites, and a copy is what costs most here
     return replace(verdict, diagnosis=diagnosis, advice=advice, override=override, maintenance=resting)
+
+
+def left_behind(verdict: Verdict, previous: Verdict | None, config: Config) -> bool:
+    """Whether maintenance has just ended, and what the windows hold of it would begin a band once it is over."""
+    if previous is None or not previous.maintenance or verdict.maintenance:
+        return False
+    return verdict.score is not None and verdict.score < config.score.bands.degrading
 
 
 def _resting(before: BandState, now: BandState) -> BandState:

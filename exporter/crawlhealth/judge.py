@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from crawlhealth import metrics, recovery
 from crawlhealth.bands import States
 from crawlhealth.baselines import Baselines
-from crawlhealth.conclude import Surroundings, conclude
+from crawlhealth.conclude import Surroundings, conclude, left_behind
 from crawlhealth.config import Config
 from crawlhealth.evaluate import Before, evaluate
 from crawlhealth.history import Decisions, History
@@ -70,8 +70,9 @@ class Judge:
         panels = self._history.panels(tuple(config.sites), now, half_lives=half_lives)
         for panel, requests, generations in panels:
             for verdict in self._judge_panel(panel, requests, generations, config=config, around=around, now=now):
+                before = self.verdicts.get(verdict.site)
+                resting = verdict.maintenance or not self.uplink_up or (before is not None and before.maintenance)
                 found[verdict.site] = verdict
-                resting = verdict.maintenance or not self.uplink_up
                 marks[verdict.site] = mark_of(verdict.band, verdict.score, resting=resting)
         self.verdicts = found
         self._history.judged.put(tuple(marks), np.fromiter(marks.values(), dtype=np.uint8), now)
@@ -156,17 +157,20 @@ class Judge:
         verdict = conclude(led, previous, around, config)
         incident = self._incidents.take(previous, verdict, threshold=config.score.drift_threshold)
         changed = previous is not None and previous.band is not verdict.band
-        if not changed:
+        emptied = emptied or left_behind(verdict, previous, config)
+        if previous is None or not (changed or emptied):
             self._history.put_verdict(verdict, incident)
             return verdict
-        assert previous is not None
         with self._history.together():
             self._history.put_verdict(verdict, incident)
             if emptied:
                 self._history.empty_windows(verdict.site, verdict.at)
             elif reset is not None:
                 self._history.reset_windows(verdict.site, reset, verdict.at)
-            self._history.count(metrics.TRANSITIONS, (verdict.site, previous.band.value, verdict.band.value))
+            if changed:
+                self._history.count(metrics.TRANSITIONS, (verdict.site, previous.band.value, verdict.band.value))
+        if not changed:
+            return verdict
         log.info("site %s: %s -> %s (score %s)", verdict.site, previous.band, verdict.band, verdict.score)
         if previous.band in _GOOD and verdict.band not in _GOOD:
             self._degrading(verdict.site)

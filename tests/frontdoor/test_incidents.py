@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -102,7 +103,7 @@ def test_incidents_are_listed_newest_first(folder: Path) -> None:
     assert code == 0
     assert lines[0].split() == ["site", "start", "lasted", "worst", "first", "reason", "diagnosis", "label"]
     assert [line.split("  ")[0] for line in lines[1:]] == ["books", "books", "two words"]
-    assert "2h so far" in lines[1] or "2h1m so far" in lines[1]
+    assert re.search(r" 2h(\d+m)? so far ", lines[1]), "the suite may have been running for a while"
     assert lines[2].split() == ["books", name(OLD), "3h", "12", "resisting", "challenge", "site", "-"]
     assert crawlhealth(folder, "incidents", "books", "--since", "10h")[1].count("resisting") == 1
     assert crawlhealth(folder, "incidents", "--until", "2000h") == (0, "no incident is on record for this time")

@@ -27,6 +27,8 @@ UNKNOWNS: Final = (None, *Unknown)
 """Why there is no score, by its number in arrays; 0 where there is one."""
 _NUMBER: Final = {why: number for number, why in enumerate(UNKNOWNS)}
 ANSWERED: Final = OUTCOMES - 1
+EQUAL: Final = 1e-6
+"""Windows whose scores differ by less hold the same, as after a reset: the shortest of them gives the score."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,13 +86,14 @@ def _robust(panel: Panel, normals: Normals, shown: Array, settings: ScoreSetting
     recovery = np.where(np.arange(lowest.shape[1]) <= judged_by[:, None], lowest, np.inf).min(axis=1)
     unknown = _unknown(normals, shortest, mostly_errors[np.arange(len(shortest)), np.maximum(shortest, 0)])
     known = unknown == 0
-    chosen = np.where(known, lowest.argmin(axis=1), np.where(shortest >= 0, shortest, -1))
+    best = lowest.min(axis=1)
+    chosen = np.where(known, (lowest <= best[:, None] + EQUAL).argmax(axis=1), np.where(shortest >= 0, shortest, -1))
     total = np.concatenate([shares, panel.site_p95[..., None]], axis=-1)
     normal = np.concatenate([expected, np.broadcast_to(normals.latency[:, None, None], (*answered.shape, 1))], axis=-1)
     return Scored(
         chosen=chosen,
         shortest=shortest,
-        score=np.where(known, lowest.min(axis=1), np.nan),
+        score=np.where(known, best, np.nan),
         recovery=np.where(known, recovery, np.nan),
         raw=_raw(panel, normals, shortest=shortest, known=known, settings=settings),
         points=_at(points, chosen),

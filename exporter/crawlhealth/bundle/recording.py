@@ -49,7 +49,8 @@ def _hour(by: str, matcher: str = "") -> str:
 
 
 def _ratio(name: str, by: str, *, part: str, whole: str = "") -> Record:
-    return Record(name=name, expr=f"{_hour(by, part)}\n/ ({_hour(by, whole)} > 0)")
+    counted, among = _hour(by, part), _hour(by, whole)
+    return Record(name=name, expr=f"({counted} or 0 * {among})\n/ ({among} > 0)")
 
 
 HOURLY: Final = (

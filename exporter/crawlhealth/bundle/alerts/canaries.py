@@ -44,10 +44,12 @@ DISAGREEMENT: Final = Alert(
     summary="The same page shows one value through one route and another through the next.",
     description=(
         "Value {{ $labels.value }} of canary {{ $labels.canary }} of {{ $labels.site }} differs between routes."
-        '{{ range printf "max by (route) (crawlhealth_canary_value{@match,canary=%q,value=%q})"'
+        '{{ range printf "sort(max by (route) (crawlhealth_canary_value{@match,canary=%q,value=%q}))"'
         " @args $labels.canary $labels.value | query }} {{ .Labels.route }}: {{ .Value }}.{{ end }}"
-        '{{ range printf "min by (route) (crawlhealth_canary_value_ok{@match,canary=%q,value=%q}) == 0"'
-        " @args $labels.canary $labels.value | query }} Wrong through {{ .Labels.route }}.{{ end }}"
+        '{{ range printf "min by (route) (crawlhealth_canary_value_ok{@match,canary=%q,value=%q}) == 0'
+        ' and on () max(crawlhealth_canary_value_ok{@match,canary=%q,value=%q}) == 1"'
+        " @args $labels.canary $labels.value @args $labels.canary $labels.value | query }}"
+        " Wrong through {{ .Labels.route }}.{{ end }}"
         " You decide: which data was collected through the wrong route, and whether to stop it."
     ),
 )

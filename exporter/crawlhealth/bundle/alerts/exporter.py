@@ -130,7 +130,7 @@ ALERTS: Final = (
     ),
     _alert(
         "CrawlScrapeFailing",
-        expr='avg_over_time(up{job="$job"}[$window]) < 0.9 and up{job="$job"} == 1',
+        expr='avg_over_time(up{job="$job"}[$window]) < 0.9 and changes(up{job="$job"}[$window]) >= 4',
         minutes=15,
         window_minutes=60,
         severity=Severity.WARNING,

@@ -127,7 +127,7 @@ FROZEN: Final = Alert(
     expr='max by ($by) (crawlhealth_baseline_age_seconds{job="$job"}) > ${4d}',
     for_=timedelta(hours=1),
     severity=Severity.INFO,
-    summary="A site's normal is no longer learnt: too few good hours are left.",
+    summary="A site's normal is no longer learnt, because too few good hours are left.",
     description=(
         "The newest hour of the baseline of {{ $labels.site }} is {{ $value | humanizeDuration }} old."
         + SCORE

@@ -17,6 +17,7 @@ from crawlhealth import __version__, bundling, configfile, deciding, exporting, 
 from crawlhealth import demo as showing
 from crawlhealth import probe as probing
 from crawlhealth.app import Service
+from crawlhealth.backtest.command import backtest
 from crawlhealth.history import HistoryError
 from crawlhealth.memory import return_large_blocks
 from crawlhealth.options import CONFIG, SHARD, load
@@ -165,6 +166,7 @@ main.add_command(deciding.accept)
 main.add_command(reviewing.incidents)
 main.add_command(reviewing.label)
 main.add_command(reviewing.review)
+main.add_command(backtest)
 
 
 def _count(number: int, one: str, more: str = "") -> str:

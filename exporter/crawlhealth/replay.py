@@ -49,7 +49,6 @@ class Replay:
         self.sites = tuple(dict.fromkeys(site for site, _, _ in keys))
         self.settings = settings
         self.accepted = dict(accepted or {})
-        self._seconds = seconds
         self._half_lives = np.array(sorted(window.total_seconds() for window in settings.windows))
         self._table = Table()
         self._places = {site: place for place, site in enumerate(self.sites)}
@@ -131,13 +130,13 @@ class Replay:
             now = start + stretch.seconds
             rows = stretch.row[some]
             self._hours.add(start, rows, stretch.values[some], None if slow is None else slow[rows, first + step])
-            yield self._judge(ahead, step, now, new[step])
+            yield self._judge(ahead, step, now, new[step], stretch.seconds)
             self._hours.close(now)
             if self._anew:
                 break
         self._held = ahead.swept.at(step)
 
-    def _judge(self, ahead: Ahead, step: int, now: float, new: NDArray[np.bool_]) -> Judged:
+    def _judge(self, ahead: Ahead, step: int, now: float, new: NDArray[np.bool_], seconds: float) -> Judged:
         judged = follow(
             ahead.seen(step),
             self._before,
@@ -145,7 +144,7 @@ class Replay:
             new_evidence=new,
             now=now,
             settings=self.settings,
-            step=self._seconds,
+            step=seconds,
         )
         ahead.moved(step, self._before.states.shown, judged)
         self._before = Before(states=judged.states, smoothed=judged.smoothed, at=np.full(len(self.sites), now))

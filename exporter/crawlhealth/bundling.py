@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
 import click
 
 from crawlhealth import bundle as rendering
-from crawlhealth.bundle import Options, Scoring, Severity
+from crawlhealth.bundle import Cluster, Options, Scoring, Severity
+from crawlhealth.shard import MOST
 
 _LABEL: Final = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*")
 _TAKEN: Final = frozenset({"site", "route", "canary", "domain", "bot", "job", "instance", "severity", "alertname"})
@@ -52,6 +53,14 @@ def _url(_context: click.Context, _parameter: click.Parameter, text: str) -> str
     if not re.match(r"https?://[^\s/]", text):
         raise click.BadParameter(f"{text!r} is no address: write it whole, as https://wiki.example/runbooks")
     return text.rstrip("/")
+
+
+def _selectors(_context: click.Context, _parameter: click.Parameter, entries: tuple[str, ...]) -> dict[str, str]:
+    """Pairs KEY=VALUE; those of the usual Helm release where there are none."""
+    for entry in entries:
+        if not re.fullmatch(r"([a-z0-9.-]+/)?[A-Za-z0-9._-]+=[A-Za-z0-9._-]*", entry):
+            raise click.BadParameter(f"{entry!r} is no label: write KEY=VALUE, as in release=monitoring")
+    return dict(entry.split("=", 1) for entry in entries) or dict(Cluster().labels)
 
 
 _OPTIONS: Final[tuple[Callable[..., Any], ...]] = (
@@ -105,8 +114,34 @@ _OPTIONS: Final[tuple[Callable[..., Any], ...]] = (
 )
 
 
+_OPERATOR_OPTIONS: Final[tuple[Callable[..., Any], ...]] = (
+    click.option(
+        "--format",
+        "form",
+        type=click.Choice(["files", "operator"]),
+        default="files",
+        show_default=True,
+        help="Plain files, or objects of the Prometheus operator; what follows is for those.",
+    ),
+    click.option("--namespace", default=Cluster().namespace, show_default=True, help="Of all objects."),
+    click.option(
+        "--label",
+        "selected_by",
+        callback=_selectors,
+        multiple=True,
+        metavar="KEY=VALUE",
+        help="A label that your operator selects objects by.  [default: release=kube-prometheus-stack]",
+    ),
+    click.option("--image", default=Cluster().image, show_default=True, help="The image that you have built."),
+    click.option("--shards", type=click.IntRange(1, MOST), default=1, show_default=True, help="So many exporters."),
+    click.option(
+        "--target", "targets", multiple=True, metavar="HOST:PORT", help="Scrape this exporter and run none. Repeatable."
+    ),
+)
+
+
 def _with_options(command: Callable[..., None]) -> Callable[..., None]:
-    for option in reversed(_OPTIONS):
+    for option in reversed((*_OPTIONS, *_OPERATOR_OPTIONS)):
         command = option(command)
     return command
 
@@ -125,6 +160,8 @@ def bundle(
     runbook_base: str,
     dashboard_base: str,
     time_scale: float,
+    form: str,
+    **cluster: Any,  # noqa: ANN401 - the operator's options, as `_manifests` names them
 ) -> None:
     """Render the recording rules, the alerts and the Alertmanager configuration."""
     options = Options(
@@ -139,11 +176,23 @@ def bundle(
     )
     if not options.job or not all(options.crawler_jobs):
         raise click.BadParameter("a job has a name", param_hint="--job")
+    files = _manifests(options, **cluster) if form == "operator" else rendering.render(options)
     if not only_check:
-        for name in rendering.write(out, options):
+        for name in rendering.write_files(out, files):
             click.echo(out / name)
         return
-    differences = rendering.check(out, options)
+    differences = rendering.compare(out, files) if form == "operator" else rendering.check(out, options)
     for difference in differences:
         click.echo(difference, err=True)
     sys.exit(1 if differences else 0)
+
+
+def _manifests(
+    options: Options, *, namespace: str, selected_by: dict[str, str], image: str, shards: int, targets: tuple[str, ...]
+) -> Mapping[str, str]:
+    """The objects of the Prometheus operator."""
+    try:
+        cluster = Cluster(namespace=namespace, labels=selected_by, image=image, shards=shards, targets=targets)
+        return rendering.operator.files(rendering.render(options), options, cluster)
+    except ValueError as error:
+        raise click.UsageError(str(error)) from error

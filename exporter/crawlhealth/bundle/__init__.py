@@ -1,17 +1,23 @@
 """Everything that runs beside the exporter, rendered from data: rules, alerts and the Alertmanager configuration."""
 
+from crawlhealth.bundle import operator
+from crawlhealth.bundle.kubernetes import Cluster
 from crawlhealth.bundle.model import DEFAULT_DASHBOARDS, DEFAULT_RUNBOOKS, Options, Scoring, Severity
-from crawlhealth.bundle.render import alerts, check, groups, render, write
+from crawlhealth.bundle.render import alerts, check, compare, groups, render, write, write_files
 
 __all__ = [
     "DEFAULT_DASHBOARDS",
     "DEFAULT_RUNBOOKS",
+    "Cluster",
     "Options",
     "Scoring",
     "Severity",
     "alerts",
     "check",
+    "compare",
     "groups",
+    "operator",
     "render",
     "write",
+    "write_files",
 ]

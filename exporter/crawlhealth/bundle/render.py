@@ -59,7 +59,11 @@ def render(options: Options = DEFAULTS) -> Mapping[str, str]:
 
 def write(out: Path, options: Options = DEFAULTS) -> list[str]:
     """Write every file of `render(options)` under `out`, making folders; returns their names. Raises OSError."""
-    files = render(options)
+    return write_files(out, render(options))
+
+
+def write_files(out: Path, files: Mapping[str, str]) -> list[str]:
+    """Write texts under `out`, making folders; returns their names. Raises OSError."""
     for name, text in files.items():
         path = out / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -72,8 +76,15 @@ def check(out: Path, options: Options = DEFAULTS) -> list[str]:
 
     A rule file that is not rendered is a difference too: Prometheus would go on reading it.
     """
-    differences = []
     files = render(options)
+    folder = out / rules.FOLDER
+    left = sorted(path.name for path in folder.glob("*.yml") if f"{rules.FOLDER}/{path.name}" not in files)
+    return compare(out, files) + [f"{rules.FOLDER}/{name}: is not rendered any more: remove it\n" for name in left]
+
+
+def compare(out: Path, files: Mapping[str, str]) -> list[str]:
+    """Unified diffs from the files under `out` to these texts; empty when they are the same."""
+    differences = []
     for name, text in files.items():
         path = out / name
         present = path.read_text(encoding="utf-8") if path.is_file() else ""
@@ -82,9 +93,6 @@ def check(out: Path, options: Options = DEFAULTS) -> list[str]:
                 present.splitlines(keepends=True), text.splitlines(keepends=True), name, f"{name} (rendered)"
             )
             differences.append("".join(lines))
-    folder = out / rules.FOLDER
-    left = sorted(path.name for path in folder.glob("*.yml") if f"{rules.FOLDER}/{path.name}" not in files)
-    differences += [f"{rules.FOLDER}/{name}: is not rendered any more: remove it\n" for name in left]
     return differences
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import timedelta
 from typing import Any
 
@@ -32,7 +33,16 @@ _Dumper.add_representer(Block, _block)
 
 def dump(data: dict[str, Any]) -> str:
     """`data` as a YAML document with the header that says where it comes from; keys keep their order."""
-    return HEADER + yaml.dump(data, Dumper=_Dumper, sort_keys=False, width=10_000, allow_unicode=True)
+    return HEADER + _text(data)
+
+
+def dump_all(documents: Iterable[dict[str, Any]]) -> str:
+    """Several YAML documents under one header."""
+    return HEADER + "---\n".join(_text(data) for data in documents)
+
+
+def _text(data: dict[str, Any]) -> str:
+    return yaml.dump(data, Dumper=_Dumper, sort_keys=False, width=10_000, allow_unicode=True)
 
 
 def duration(length: timedelta) -> str:

@@ -13,14 +13,17 @@ Array = NDArray[np.float64]
 
 TOGETHER: Final = 6
 """Hours that are looked at together to see what lasts."""
+UPPER: Final = 0.95
+UPPER_Z: Final = 1.6449
+"""The quantile that tells how far latency rises of itself, and how many standard deviations that is."""
 
 
 def spread_and_lasting(counts: Array, p95: Array, usable: NDArray[np.bool_], *, least: float) -> tuple[Array, Array]:
     """The dispersion of M series beyond chance, and the part of it that lasts: standard deviations (M, 5).
 
     The columns are the four shares and the logarithm of p95. The variance between blocks, about a straight line (a slow
-    drift is no dispersion), is less the binomial part (for latency nothing is subtracted). Six hours together vary by
-    what lasts and a sixth of the rest: two equations. With too few of them all is taken to last.
+    drift is no dispersion), is less the binomial part (for latency nothing is subtracted, and it is that of rises). Six
+    hours together vary by what lasts and a sixth of the rest: two equations. With too few of them all is taken to last.
     """
     single = _variances(merged(counts, p95, usable, least=least))
     groups = counts.shape[1] // TOGETHER
@@ -38,7 +41,11 @@ def spread_and_lasting(counts: Array, p95: Array, usable: NDArray[np.bool_], *, 
 
 
 def _variances(blocks: Blocks) -> Array:
-    """The variances of shares and logs between blocks beyond chance; NaN with fewer than three of them."""
+    """The variances of shares and logs between blocks beyond chance; NaN with fewer than three of them.
+
+    That of logs is read from their upper quantile: latency never ends the band, so that its rises stay among these
+    hours, and by the sum of squares a single one would hide the next for two weeks.
+    """
     values = np.concatenate([blocks.shares, blocks.logs[:, None]], axis=1)
     known = ~np.isnan(values)
     number = known.sum(axis=-1)
@@ -49,7 +56,27 @@ def _variances(blocks: Blocks) -> Array:
     inverse = np.where(np.isnan(blocks.sizes), 0.0, 1 / np.maximum(np.nan_to_num(blocks.sizes), 1.0))
     chance = share * (1 - share) * (inverse.sum(axis=1) / np.maximum(blocks.number, 1))[:, None]
     variance[:, :-1] -= chance
+    variance[:, -1] = _upward(left[:, -1], known[:, -1]) ** 2
     return np.where(number >= 3, np.maximum(variance, 0.0), np.nan)
+
+
+def _upward(values: Array, known: NDArray[np.bool_]) -> Array:
+    """How far values reach above their median, as a standard deviation: from the quantiles of a normal distribution."""
+    if not values.shape[-1]:
+        return np.zeros(len(values))
+    ordered = np.sort(np.where(known, values, np.inf), axis=-1)
+    ordered[np.isinf(ordered)] = 0.0
+    last = np.maximum(known.sum(axis=-1) - 1, 0)
+    rows = np.arange(len(values))
+
+    def level(q: float) -> Array:
+        low = np.floor(last * q).astype(np.intp)
+        share = last * q - low
+        found: Array = ordered[rows, low] * (1 - share) + ordered[rows, np.minimum(low + 1, last)] * share
+        return found
+
+    found: Array = (level(UPPER) - level(0.5)) / UPPER_Z
+    return found
 
 
 def _about_a_line(values: Array, known: NDArray[np.bool_]) -> Array:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from crawlhealth.conclude import Surroundings, conclude
+from crawlhealth.conclude import Surroundings, conclude, left_behind
 from crawlhealth.config import Config, Maintenance, Site
 from crawlhealth.verdict import Advice, Band, BandState, Diagnosis, Override, OverrideKind, Verdict
 from samples import HOUR, NOW
@@ -30,6 +30,38 @@ def test_under_maintenance_a_band_stands_still_and_its_clocks_start_again() -> N
 def test_a_site_that_is_not_under_maintenance_changes_its_band() -> None:
     verdict = conclude(replace(NOW_BAD, site="quotes"), BEFORE, Surroundings(), STOPPED)
     assert (verdict.maintenance, verdict.band, verdict.advice.paused) == (False, Band.RESISTING, True)
+
+
+def test_a_bad_band_goes_on_after_maintenance_as_it_was() -> None:
+    eased = BandState(band=Band.DEGRADING, since=NOW - HOUR, eased_at=NOW - 900, shown=1800.0, over_degrading=NOW - 60)
+    verdict = conclude(NOW_BAD, replace(BEFORE, state=eased), Surroundings(), STOPPED)
+    assert verdict.state == BandState(
+        band=Band.DEGRADING, since=NOW - HOUR, evidence_at=NOW, eased_at=NOW - 900, shown=1800.0
+    )
+
+
+def test_the_first_look_after_maintenance_moves_no_band_and_the_second_does() -> None:
+    resting = replace(BEFORE, maintenance=True)
+    first = conclude(NOW_BAD, resting, Surroundings(), CONFIG)
+    assert (first.band, first.maintenance) == (Band.NORMAL, False)
+    assert conclude(replace(NOW_BAD, at=NOW + 15), first, Surroundings(), CONFIG).band is Band.RESISTING
+
+
+@pytest.mark.parametrize(
+    ("verdict", "previous", "expected"),
+    [
+        pytest.param(NOW_BAD, replace(BEFORE, maintenance=True), True, id="a bad score just after it"),
+        pytest.param(
+            replace(NOW_BAD, score=80), replace(BEFORE, maintenance=True), False, id="a score of 80 costs no band"
+        ),
+        pytest.param(replace(NOW_BAD, score=None), replace(BEFORE, maintenance=True), False, id="no score"),
+        pytest.param(replace(NOW_BAD, maintenance=True), replace(BEFORE, maintenance=True), False, id="it goes on"),
+        pytest.param(NOW_BAD, BEFORE, False, id="there was none"),
+        pytest.param(NOW_BAD, None, False, id="nothing was before"),
+    ],
+)
+def test_what_maintenance_leaves_in_the_windows(verdict: Verdict, previous: Verdict | None, expected: bool) -> None:
+    assert left_behind(verdict, previous, CONFIG) is expected
 
 
 @pytest.mark.parametrize(

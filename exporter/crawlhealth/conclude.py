@@ -104,4 +104,8 @@ def left_behind(verdict: Verdict, previous: Verdict | None, config: Config) -> b
 
 
 def _resting(before: BandState, now: BandState) -> BandState:
-    return BandState(band=before.band, since=before.since, held=now.held, evidence_at=now.evidence_at)
+    """The band before with its clocks stopped: what showed it, and how far back canaries have led it, stays."""
+    return BandState(
+        band=before.band, since=before.since, held=now.held, evidence_at=now.evidence_at, eased_at=before.eased_at,
+        shown=before.shown,
+    )  # fmt: skip

@@ -28,9 +28,9 @@ CONFIG = """
       evaluate_every: 200ms
       windows: [2s]
       min_requests: 15
-      smoothing: 200ms
       enter_after: {degrading: 500ms, resisting: 500ms}
       leave_after: {degrading: 1s, resisting: 0s}
+      canaries: {over: 2s, double_every: 1s}
     history: {resolution: 1s, commit_every: 100ms}
     push: {tokens: [{env: TOKEN}]}
     """

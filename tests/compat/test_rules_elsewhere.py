@@ -1,0 +1,88 @@
+"""The rules and their cases on every engine that can be had: promtool of each version, and vmalert-tool."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from compat.engines import ENGINES, ROOT, Engine
+from crawlhealth import bundle
+from crawlhealth.bundle import Options, Scoring
+
+Recorded = Callable[[str, object], None]
+
+pytestmark = pytest.mark.compat
+CASES = sorted((ROOT / "alerting" / "tests").glob("*.yml"))
+every_engine = pytest.mark.parametrize("engine", ENGINES, ids=str)
+EVERY_BUNDLE = [
+    pytest.param(Options(), id="as it is"),
+    pytest.param(Options(scoring=Scoring.FLEET, crawler_jobs=("crawlers",)), id="fleet scoring"),
+    pytest.param(Options(group_labels=("tenant", "cluster"), time_scale=60), id="group labels on a compressed clock"),
+]
+
+
+def run(*command: str | Path, folder: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [str(part) for part in command], check=False, capture_output=True, text=True, timeout=280, cwd=folder
+    )
+
+
+@every_engine
+@pytest.mark.parametrize("options", EVERY_BUNDLE)
+def test_the_rules_are_accepted(engine: Engine, options: Options, tmp_path: Path, record_property: Recorded) -> None:
+    said(record_property, engine, "rules read")
+    rules = [name for name in bundle.write(tmp_path, options) if name.startswith("alerting/rules/")]
+    if engine.kind == "Prometheus":
+        result = run(engine.program("promtool"), "check", "rules", *rules, folder=tmp_path)
+    else:
+        result = run(engine.program("vmalert"), "-dryRun", "-rule=alerting/rules/*.yml", folder=tmp_path)
+    assert result.returncode == 0, result.stdout + result.stderr
+
+
+@every_engine
+def test_the_cases_hold(engine: Engine, tmp_path: Path, record_property: Recorded) -> None:
+    said(record_property, engine, "cases of alerts")
+    if engine.kind == "Prometheus":
+        command = [engine.program("promtool"), "test", "rules"]
+    else:
+        command = [engine.program("vmalert-tool"), "unittest", "--disableAlertgroupLabel"]
+    bundle.write(tmp_path)
+    folder = tmp_path / "alerting" / "tests"
+    folder.mkdir()
+    cases = [written_for(engine, case, folder) for case in CASES]
+    with ThreadPoolExecutor(2) as pool:
+        results = list(pool.map(lambda case: run(*command, *as_argument(engine, case), folder=folder), cases))
+    failed = {
+        case.name: (result.stdout + result.stderr)[:4000]
+        for case, result in zip(cases, results, strict=True)
+        if result.returncode
+    }
+    assert not failed, f"{len(failed)} of {len(cases)} files: {', '.join(failed)}\n" + "\n".join(failed.values())
+
+
+def written_for(engine: Engine, case: Path, folder: Path) -> Path:
+    """A file of cases as the engine reads it."""
+    cases: dict[str, Any] = yaml.safe_load(case.read_text())
+    if engine.kind == "VictoriaMetrics":
+        for test in cases["tests"]:
+            if "promql_expr_test" in test:
+                test["metricsql_expr_test"] = test.pop("promql_expr_test")
+    path = folder / case.name
+    path.write_text(yaml.safe_dump(cases, sort_keys=False))
+    return path
+
+
+def as_argument(engine: Engine, case: Path) -> Sequence[str]:
+    return ["--files", case.name] if engine.kind == "VictoriaMetrics" else [case.name]
+
+
+def said(record_property: Recorded, engine: Engine, tried: str) -> None:
+    """What the table has of a test."""
+    record_property("engine", str(engine))
+    record_property("tried", tried)

@@ -1,0 +1,108 @@
+"""The story of the demo as every engine sees it that can be had: all at once scrape its exporter, twice each.
+
+Each has the bundle's rules on the demo's clock. The exporter is scraped under two names, as a pair would be: what
+matches two series where one was meant is an error then.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
+
+import pytest
+
+from compat.engines import ENGINES, Engine
+from compat.servers import Server, available, watched
+from crawlhealth import bundle
+from crawlhealth.bundle.model import Alert
+from crawlhealth.bundle.rules import expression
+from crawlhealth.demo.setting import TIME_SCALE
+from crawlhealth.demo.story import STORY
+from waiting import until
+
+pytestmark = [pytest.mark.compat, pytest.mark.timeout(600)]
+OPTIONS = bundle.Options(time_scale=TIME_SCALE)
+TOLD = {
+    name
+    for stage in STORY
+    for expectation in stage.expects
+    if expectation.paging
+    for name in re.findall(r"Crawl[A-Za-z]+", expectation.says)
+}
+"""The alerts that the story says must arrive."""
+
+every_engine = pytest.mark.parametrize("engine", ENGINES, ids=str)
+
+
+@pytest.fixture(scope="module")
+def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mapping[str, Server | str]]:
+    """Every engine after it has seen the story, by name."""
+    folder = tmp_path_factory.mktemp("story")
+    bundle.write(folder, OPTIONS)
+    with ExitStack() as stack, (folder / "demo.log").open("w+") as log:
+        demo = subprocess.Popen(
+            [sys.executable, "-m", "crawlhealth.cli", "demo", "--once"],
+            stdout=log, stderr=log, env={**os.environ, "TERM": "dumb", "PYTHONUNBUFFERED": "1"},
+        )  # fmt: skip
+        stack.callback(demo.wait, 60)
+        stack.callback(demo.terminate)
+
+        def printed() -> str:
+            return (folder / "demo.log").read_text()
+
+        until(lambda: bool(re.search(r"^exporter: .*\n", printed(), re.M)) or demo.poll() is not None, 90, "it begins")
+        address = re.search(r"^exporter: +http://127\.0\.0\.1:(\d+)", printed(), re.MULTILINE)
+        assert address, printed()
+        targets = [f"{name}:{address[1]}" for name in ("127.0.0.1", "localhost")]
+        found = {str(engine): available(engine, stack, folder, targets) for engine in ENGINES}
+        running = [server for server in found.values() if isinstance(server, Server)]
+        while demo.poll() is None:
+            watched(running)
+            time.sleep(1)
+        print(printed())
+        yield found
+
+
+@pytest.fixture
+def server(engine: Engine, servers: Mapping[str, Server | str], record_property: object) -> Server:
+    assert callable(record_property)
+    record_property("engine", str(engine))
+    record_property("tried", "live, with the demo")
+    found = servers[str(engine)]
+    if isinstance(found, str):
+        pytest.skip(found)
+    return found
+
+
+@every_engine
+def test_every_rule_was_evaluated_and_none_had_a_problem(engine: Engine, server: Server) -> None:
+    assert server.problems == {}
+    wanted = {f"{group.name}/{rule.name}" for group in bundle.groups(OPTIONS) for rule in group.rules}
+    assert {name for name, times in server.evaluated.items() if times >= 3} == wanted
+
+
+@every_engine
+def test_every_expression_is_answered_without_a_warning(engine: Engine, server: Server) -> None:
+    for group in bundle.groups(OPTIONS):
+        for rule in group.rules:
+            series = server.query(expression(rule, OPTIONS))
+            labels = [tuple(sorted((k, v) for k, v in one["metric"].items() if k != "__name__")) for one in series]
+            assert len(labels) == len(set(labels)), rule.name
+
+
+@every_engine
+def test_the_alerts_of_the_story_were_raised_and_the_same_everywhere(
+    engine: Engine, server: Server, servers: Mapping[str, Server | str]
+) -> None:
+    names = {rule.name for group in bundle.groups(OPTIONS) for rule in group.rules if isinstance(rule, Alert)}
+    fired = server.fired()
+    assert fired <= names
+    assert fired >= TOLD
+    for other in servers.values():
+        if isinstance(other, Server):
+            assert other.fired() == fired, other.engine

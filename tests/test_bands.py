@@ -51,8 +51,10 @@ def played(*steps: tuple[float, float | None], start: Band = Band.NORMAL, every:
         pytest.param([(1, None)], [U], id="normal without a score is unknown"),
         pytest.param([(31, 70), (600, None)], [D, D], id="degrading without a score is held"),
         pytest.param([(4, 0), (1500, None)], [R, R], id="silence never recovers"),
-        pytest.param([(31, 70), (300, 90), (1, None), (300, 90)], [D, D, D, D], id="nor do two halves of a recovery"),
-        pytest.param([(20, 70), (1, None), (20, 70)], [N, U, U], id="two halves of an onset make no band"),
+        pytest.param(
+            [(31, 70), (355, 90), (600, None), (4, 90), (2, 90)], [D, D, D, D, N], id="it adds nothing either"
+        ),
+        pytest.param([(20, 70), (600, None), (4, 70), (2, 70)], [N, U, U, D], id="an onset goes on after silence"),
     ],
 )
 def test_bands(steps: list[tuple[float, float | None]], expected: list[Band]) -> None:
@@ -104,6 +106,24 @@ def test_rare_evidence_counts_for_the_time_up_to_it() -> None:
     for now in range(15, 2101, 15):
         state = next_state(state, 70, at=float(now), new_evidence=now % 300 == 0, settings=SETTINGS)
     assert (state.band, state.since) == (Band.DEGRADING, 2100.0)
+
+
+@pytest.mark.parametrize(("value", "band", "days"), [(0, R, 1), (70, D, 6)])
+def test_bursts_once_a_day_without_a_score_between_them_add_up(value: int, band: Band, days: int) -> None:
+    """All of a burst comes at once, as one push; each vouches for five minutes, and for an hour of recovery."""
+    state, bands_ = BandState(band=Band.NORMAL, since=1.0), []
+    for day in range(30):
+        at = day * 86400.0
+        score = float(value) if day < 10 else 100.0
+        state = next_state(state, score, at=at + 15, new_evidence=True, settings=SETTINGS)
+        bands_.append(state.band)
+        for idle in (30.0, 3600.0):
+            state = next_state(state, score, at=at + idle, new_evidence=False, settings=SETTINGS)
+        state = next_state(state, None, at=at + 50_000, new_evidence=False, settings=SETTINGS)
+    assert bands_[days] is band
+    assert set(bands_[:days]) <= {N, U}
+    assert bands_[15] is D
+    assert set(bands_[16:]) <= {N, U}
 
 
 def test_a_clock_that_steps_back_loses_no_dwell_and_gains_none() -> None:
@@ -215,7 +235,6 @@ class Counted:
     def step(self, at: float, score: float | None, new: bool) -> Band:
         before = self.band
         if score is None:
-            self.dwelt = [None] * 4
             self.band = before if before in (D, R) else U
             return self.band
         gap = 0.0 if self.seen is None else at - self.seen
@@ -250,7 +269,7 @@ class Counted:
             return
         if rank[self.band] > rank[before]:
             self.dwelt[2:] = [None, None]
-        else:
+        elif before in (D, R):
             self.dwelt[:2] = [None, None]
 
 

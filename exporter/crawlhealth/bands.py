@@ -4,7 +4,7 @@ A band begins when every score has been under its threshold for its time, and en
 its leaving level for its time. Only time with evidence counts: an observation vouches for the time since the one
 before, up to a bound, and without a new one no band changes, except that unknown turns into normal with the first good
 score, as after an import. Without a score a bad band is held, any other is unknown. A clock that steps back loses no
-dwell.
+dwell, and a time without a score stops the clocks: what comes in bursts, with no score between them, adds up.
 """
 
 from __future__ import annotations
@@ -108,9 +108,9 @@ def next_states(previous: States, scores: Scores, settings: ScoreSettings) -> St
     band = np.where(first, NORMAL, band).astype(np.int8)
     changed = band != previous.band
     worse = changed & ((band == RESISTING) | ((band == DEGRADING) & (previous.band != RESISTING)))
-    clocks = np.where(known[:, None], clocks, np.nan)
-    clocks[changed, 2:] = np.where(worse[changed, None], np.nan, clocks[changed, 2:])
-    clocks[changed & ~worse, :2] = np.nan
+    clocks = np.where(known[:, None], clocks, previous.clocks)
+    clocks[worse, 2:] = np.nan
+    clocks[changed & bad & ~worse, :2] = np.nan
     easing = (band == DEGRADING) & ~(known & (scores.score < settings.bands.degrading))
     still_bad = (band == DEGRADING) | (band == RESISTING)
     return States(

@@ -51,9 +51,7 @@ def played(*steps: tuple[float, float | None], start: Band = Band.NORMAL, every:
         pytest.param([(1, None)], [U], id="normal without a score is unknown"),
         pytest.param([(31, 70), (600, None)], [D, D], id="degrading without a score is held"),
         pytest.param([(4, 0), (1500, None)], [R, R], id="silence never recovers"),
-        pytest.param(
-            [(31, 70), (355, 90), (600, None), (4, 90), (2, 90)], [D, D, D, D, N], id="it adds nothing either"
-        ),
+        pytest.param([(31, 70), (290, 90), (600, None), (9, 90), (2, 90)], [D, D, D, D, N], id="it adds an hour"),
         pytest.param([(20, 70), (600, None), (4, 70), (2, 70)], [N, U, U, D], id="an onset goes on after silence"),
     ],
 )

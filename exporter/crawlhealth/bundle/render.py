@@ -9,7 +9,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Final
 
-from crawlhealth.bundle import alertmanager, rules
+from crawlhealth.bundle import alertmanager, rules, volume
 from crawlhealth.bundle.alerts import canaries, certificates, errors, exporter, score, searchbots
 from crawlhealth.bundle.model import Alert, Group, Options
 
@@ -17,6 +17,7 @@ PARTS: Final[tuple[Callable[[Options], tuple[Group, ...]], ...]] = (
     score.groups,
     canaries.groups,
     errors.groups,
+    volume.groups,
     exporter.groups,
     certificates.groups,
     searchbots.groups,

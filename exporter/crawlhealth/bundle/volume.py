@@ -26,14 +26,13 @@ All of it needs 15 days of retention, and 29 for the comparison with four weeks 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
 
 from crawlhealth.bundle.alerts import volume as alerts
 from crawlhealth.bundle.model import Alert, Group, Options, Record
+from crawlhealth.bundle.volumetrust import LOGS_BEHIND, Subject, lagging, trusted
 
-FILE: Final = "volume"
 INTERVAL: Final = timedelta(minutes=2)
 EXPECTED: Final = 100
 """How much an hour, or a day, must lead one to expect before half of it can be missed."""
@@ -41,30 +40,10 @@ SEEN: Final = 20
 """How much expected is enough to see that all is well again, on something that is judged by the hour at other times."""
 AS_QUIET: Final = 0.6
 """The share of last week's volume that still is what last week was."""
-LAG_SECONDS: Final = 300
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Subject:
-    """Something with a volume: the prefix of its records, the counter's selector, and the labels it is told apart by.
-
-    `unreliable` is the record that says where counts are not to be trusted; `advised` whether crawlers take advice.
-    """
-
-    prefix: str
-    counter: str
-    labels: tuple[str, ...]
-    unreliable: str
-    advised: bool
-
-    @property
-    def on(self) -> str:
-        """The labels as they stand after `by` and `on`."""
-        return ", ".join(self.labels)
 
 
 def groups(options: Options) -> tuple[Group, ...]:
-    """The groups of the file `volume`: requests, records, search bots; recording rules first, then their alerts."""
+    """A file with one group each for requests, records and visits: recording rules first, then the alerts."""
     sites = (*options.group_labels, "site")
     bots = tuple(dict.fromkeys((*options.group_labels, "tenant", "domain", "bot")))
     requests = Subject(
@@ -92,62 +71,26 @@ def groups(options: Options) -> tuple[Group, ...]:
         _group(
             requests,
             options,
-            _trust(requests, options, "instance:crawl_exporter:behind"),
+            lagging(requests, options, "instance:crawl_exporter:behind"),
             alerts.requests(requests.on),
         ),
         _group(records, options, (), alerts.records(records.on)),
         _group(
             visits,
             options,
-            _trust(visits, options, "instance:searchbot_logs:behind", _LOGS_BEHIND),
+            lagging(visits, options, "instance:searchbot_logs:behind", LOGS_BEHIND),
             alerts.visits(options, visits.on),
         ),
     )
 
 
 def _group(subject: Subject, options: Options, trust: tuple[Record, ...], told: tuple[Alert, ...]) -> Group:
+    what = subject.prefix.rpartition("_")[2]
     return Group(
-        file=FILE,
-        name=f"crawlhealth-volume-{subject.prefix.rpartition('_')[2]}",
+        file=f"volume-{what}",
+        name=f"crawlhealth-volume-{what}",
         interval=INTERVAL,
         rules=(*trust, *_counts(subject, options), *_judgement(subject, options), *told),
-    )
-
-
-_EXPORTER_BEHIND: Final = """\
-avg_over_time(up{job="$job"}[1h]) < 0.9
-or increase(crawlhealth_history_write_failures_total{job="$job"}[15m]) > 0
-or crawlhealth_push_queue_items{job="$job"} > 0
-  and on (%s) time() - crawlhealth_history_last_commit_timestamp_seconds{job="$job"} > ${5m}
-or sum by (%s) (increase(crawlhealth_push_batches_total{job="$job",result="busy"}[1h]))
-  > 0.1 * sum by (%s) (increase(crawlhealth_push_batches_total{job="$job"}[1h]))"""
-_LOGS_BEHIND: Final = f"""
-or max_over_time(crawlhealth_log_lag_seconds{{job="$job"}}[1h]) > {LAG_SECONDS}"""
-
-
-def _trust(subject: Subject, options: Options, behind: str, logs: str = "") -> tuple[Record, ...]:
-    """Which exporters lag behind, and what has its counts from them. One that is down keeps what it had."""
-    where = ", ".join((*options.group_labels, "instance"))
-    trouble = _EXPORTER_BEHIND.replace("%s", where) + logs
-    own = subject.counter.replace("$traffic", 'job="$job"')
-    level, _, metric = subject.prefix.partition(":")
-    series = f"{level}_instance:{metric}:series"
-    here = ", ".join(dict.fromkeys((*subject.labels, "instance")))
-    return (
-        Record(name=behind, expr=f"count by ({where}) (\n{_indented(trouble)}\n)"),
-        Record(
-            name=series,
-            expr=f"count by ({here}) ({own})\n"
-            f'or last_over_time({series}[15m]) and on ({where}) (up{{job="$job"}} == 0)',
-        ),
-        Record(
-            name=subject.unreliable,
-            expr=f"(\n"
-            f"  count by ({subject.on}) (\n"
-            f"    last_over_time({series}[15m]) and on ({where}) last_over_time({behind}[15m])\n  )\n"
-            f"  / count by ({subject.on}) (last_over_time({series}[15m]))\n"
-            f") > 0.1",
-        ),
     )
 
 
@@ -160,14 +103,17 @@ def _counts(subject: Subject, options: Options) -> tuple[Record, ...]:
         Record(
             name=f"{p}:increase1h",
             expr=f"sum by ({on}) (increase({subject.counter}[1h]))\n"
-            f"or 0 * (last_over_time({p}:increase1h_reference[15m]) > 0)\n{_trusted(subject, options)}",
+            f"or 0 * (last_over_time({p}:increase1h_reference[15m]) > 0)\n{trusted(subject, options)}",
         ),
         Record(name=f"{p}:increase1h_median7d", expr=f"quantile by ({on}) (0.5,\n{hours}\n)"),
         Record(
             name=f"{p}:increase1h_reference",
             expr=_reference(p, on, "increase1h", f"min_over_time({p}:increase1h[2h] offset 23h)"),
         ),
-        Record(name=f"{p}:increase1d", expr=f"24 * avg_over_time({p}:increase1h[1d])"),
+        Record(
+            name=f"{p}:increase1d",
+            expr=f"24 * avg_over_time({p}:increase1h[1d])\nand last_over_time({p}:increase1h[6h] offset 20h)",
+        ),
         Record(name=f"{p}:increase1d_median7d", expr=f"quantile by ({on}) (0.5,\n{days}\n)"),
         Record(
             name=f"{p}:increase1d_reference",
@@ -211,7 +157,7 @@ def _judgement(subject: Subject, options: Options) -> tuple[Record, ...]:
             f"  or 0 * last_over_time({p}:volume_ratio1d[15m])\n"
             f"  or 0 * (last_over_time({p}:increase1h[15m])\n"
             f"    >= on ({on}) 0.5 * (last_over_time({p}:increase1h_reference[15m]) >= {SEEN}) and {by_hour})\n"
-            f")\n{_trusted(subject, options)}",
+            f")\n{trusted(subject, options)}",
         ),
     )
 
@@ -231,7 +177,7 @@ def _halved(subject: Subject, ratio: str, count: str, before: tuple[str, str], a
             f'      / max by ({on}) (max_over_time(crawlhealth_advice_revisit_multiplier{{job="$job"}}[{advised}]))\n'
             f"    )"
         )
-    return f"max_over_time({p}:{ratio}[20m]) < 0.5{quiet}{less}\n  "
+    return f"max_over_time({p}:{ratio}[15m]) < 0.5{quiet}{less}\n  "
 
 
 def _reference(p: str, on: str, count: str, yesterday: str) -> str:
@@ -240,22 +186,7 @@ def _reference(p: str, on: str, count: str, yesterday: str) -> str:
     return f"{yesterday}\n  >= on ({on}) 0.5 * {median}\n  <= on ({on}) 2 * {median}\nor {median}"
 
 
-def _trusted(subject: Subject, options: Options) -> str:
-    """Only while counts are what happened: Prometheus scraped all the hour, and the exporter was not behind."""
-    group = ", ".join(options.group_labels)
-    by = f" by ({group})" if group else ""
-    return (
-        f"and on ({group}) count_over_time((count{by} (up{{$traffic}}))[1h:5m])"
-        " >= 0.85 * scalar(count_over_time(vector(1)[1h:5m]))\n"
-        f"unless on ({subject.on}) last_over_time({subject.unreliable}[15m])"
-    )
-
-
 def _either(vectors: Iterable[str], indent: int = 2) -> str:
     """The vectors side by side as one, each series marked with the place of its vector."""
     lines = [f'label_replace({vector}, "lookback", "{place}", "", "")' for place, vector in enumerate(vectors, 1)]
     return ("\n" + " " * indent + "or ").join([" " * indent + lines[0], *lines[1:]])
-
-
-def _indented(text: str) -> str:
-    return "\n".join(f"  {line}" for line in text.split("\n"))

@@ -1,4 +1,4 @@
-"""Alerts on volume: half of it gone, falling slowly, nothing to compare it with. What is judged how: see `volume.py`.
+"""Alerts on volume: half of it gone, falling slowly, not judged at all. What is judged how: see `volume.py`.
 
 A judgement holds until the next one, for half a day at most: at night there may be too little to count, and that ends
 no alarm. None of them pages: who refuses a crawler is told by its score, and one bot on one domain is a ticket.
@@ -12,7 +12,7 @@ from typing import Final
 from crawlhealth.bundle.alerts.text import ADVICE, DIAGNOSIS, SCORE
 from crawlhealth.bundle.model import Alert, Options, Scope, Severity
 
-STEADY: Final = timedelta(minutes=10)
+STEADY: Final = timedelta(minutes=5)
 AFTER_A_STOP: Final = timedelta(hours=2)
 """Sums of an hour are low for an hour after a planned stop, and the crawl may take a while to get going."""
 _OF_RECORDS: Final = "unless on ($on) last_over_time(site:crawl_requests:volume_halved[12h]) == 1"
@@ -42,10 +42,9 @@ def declining(metric: str, on: str) -> str:
 
 
 def unjudged(metric: str, on: str) -> str:
-    """Enough to judge, and nothing to compare it with."""
+    """Enough to judge, and no judgement for a day."""
     return (
-        f"last_over_time({metric}:increase1d[15m]) >= 100\n"
-        f"unless on ({on}) last_over_time({metric}:increase1d_reference[15m])"
+        f"last_over_time({metric}:increase1d[15m]) >= 100\nunless on ({on}) last_over_time({metric}:volume_halved[1d])"
     )
 
 
@@ -96,10 +95,11 @@ def requests(on: str) -> tuple[Alert, ...]:
             expr=unjudged("site:crawl_requests", on),
             for_=timedelta(days=2),
             severity=Severity.INFO,
-            summary="A site has been crawled for days and there is nothing to compare its volume with.",
+            summary="A site has been crawled for days and its volume could not be judged.",
             description=(
-                '{{ $labels.site }} has {{ $value | printf "%.0f" }} requests a day, and no earlier day is known.'
-                " You decide: whether Prometheus keeps at least 15 days, and whether the rules run all the time."
+                '{{ $labels.site }} has {{ $value | printf "%.0f" }} requests a day. They are not judged: there are no'
+                " earlier days to compare them with, or the exporter's counts lag behind."
+                " You decide: whether Prometheus keeps 15 days, and what keeps the exporter from counting in time."
             ),
         ),
     )

@@ -61,7 +61,7 @@ def _random_window(chance: random.Random) -> tuple[int, int, int, int, int, int]
     most = chance.choice((0.02, 0.1, 0.3))
     h, c, s, e = (chance.randint(0, int(requests * most)) for _ in range(4))
     slow = chance.choice((chance.randint(1, 30), chance.randint(100, 1500)))
-    return requests, h, c, s, min(e, requests - h - c - s), slow
+    return requests, h, c, s, min(e, requests - h - c - s - 1), slow  # something was served, and timed
 
 
 def test_a_slow_route_that_begins_to_refuse_costs_no_less_than_before() -> None:
@@ -141,6 +141,21 @@ def test_traffic_that_moves_to_another_route_moves_nothing() -> None:
             Row(counts=(b, 0, 0, 0, 0), route="dc-us", p95=0.2),
         ]
         assert one(rows, baseline) == pytest.approx(100)
+
+
+def test_latency_now_and_normally_is_the_mean_over_the_routes_in_their_present_mix() -> None:
+    """So the early warning of a site with a slow and a fast route says nothing at its normal, in any mix."""
+    own = {"direct": rates(latency=4.0), "dc-us": rates(latency=0.25)}
+    baseline = normal(rates(latency=0.5), strata=own)
+    for slow, fast, expected in ((900, 100, 4 * 0.0625**0.1), (500, 500, 1.0), (0, 1000, 0.25)):
+        rows = [
+            Row(counts=(slow, 0, 0, 0, 0), route="direct", p95=4.0),
+            Row(counts=(fast, 0, 0, 0, 0), route="dc-us", p95=0.25),
+        ]
+        found = score_of(panel({"books": rows}), baseline)
+        assert found.now[0, 4] == pytest.approx(expected)
+        assert found.normal[0, 4] == pytest.approx(expected)
+        assert found.drift[0, 4] == pytest.approx(0, abs=1e-6)
 
 
 def test_a_fault_on_one_route_costs_what_its_share_of_the_traffic_is() -> None:

@@ -88,8 +88,10 @@ def _robust(panel: Panel, normals: Normals, shown: Array, settings: ScoreSetting
     known = unknown == 0
     best = lowest.min(axis=1)
     chosen = np.where(known, (lowest <= best[:, None] + EQUAL).argmax(axis=1), np.where(shortest >= 0, shortest, -1))
-    total = np.concatenate([shares, panel.site_p95[..., None]], axis=-1)
-    normal = np.concatenate([expected, np.broadcast_to(normals.latency[:, None, None], (*answered.shape, 1))], axis=-1)
+    total = np.concatenate([shares, _latency(panel, panel.p95)[..., None]], axis=-1)
+    usual = _latency(panel, np.where(np.isnan(panel.p95), np.nan, normals.row_latency[:, None]))
+    usual = np.where(np.isnan(usual), normals.latency[:, None], usual)
+    normal = np.concatenate([expected, usual[..., None]], axis=-1)
     return Scored(
         chosen=chosen,
         shortest=shortest,
@@ -114,7 +116,7 @@ def _plain(panel: Panel, normals: Normals, shown: Array, settings: ScoreSettings
     unknown = _unknown(normals, shortest, np.zeros(len(shortest), dtype=np.bool_))
     known = unknown == 0
     shares = _shares(panel.totals, requests)
-    now = np.concatenate([shares, panel.site_p95[..., None]], axis=-1)
+    now = np.concatenate([shares, _latency(panel, panel.p95)[..., None]], axis=-1)
     now = _at(now, shortest)
     normal = np.concatenate([normals.rates, normals.latency[:, None]], axis=-1)
     slow = np.nan_to_num(score.latency_badness(now[:, LATENCY], normals.latency))
@@ -143,7 +145,8 @@ def _raw(
 ) -> Array:
     """The plain formula in the shortest window that holds enough, of answered requests as the normals are."""
     shares = _at(_shares(panel.totals, _sum(panel.totals, ANSWERED)), shortest)
-    slow = np.nan_to_num(score.latency_badness(_at(panel.site_p95[..., None], shortest)[:, 0], normals.latency))
+    now = _latency(panel, panel.p95)
+    slow = np.nan_to_num(score.latency_badness(_at(now, shortest), normals.latency))
     points = _points(shares, normals.rates, slow, settings)
     return np.where(known, np.maximum(0.0, 100 - _sum(points, 4)), np.nan)
 
@@ -157,6 +160,14 @@ def _points(shares: Array, normal: Array, slow: Array, settings: ScoreSettings) 
     cap = score.refused_cap(shares[..., 3], normal[..., 3]) if settings.cap else np.full(slow.shape, 100.0)
     left = np.maximum(0.0, 100 - _sum(points, 4))
     return np.concatenate([points, np.maximum(0.0, left - cap)[..., None]], axis=-1)
+
+
+def _latency(panel: Panel, seconds: Array) -> Array:
+    """Latencies of rows by site: the geometric mean by what each served, as a baseline has it; NaN for none."""
+    served = np.where(np.isnan(seconds), 0.0, panel.rows[..., 0])
+    total = _by_site(served, panel)
+    logs = _by_site(np.where(served > 0, np.log(seconds) * served, 0.0), panel)
+    return np.where(total > 0, np.exp(logs / np.where(total > 0, total, 1.0)), np.nan)
 
 
 def _slowness(panel: Panel, normals: Normals, swings: Array) -> Array:

@@ -257,6 +257,7 @@ def test_a_canary_run_as_gauges() -> None:
     assert series(text, "canary_success") == {f"{plain} 1.0"}
     assert series(text, "canary_decoy_suspect") == {f"{plain} 0.0"}
     assert series(text, "canary_last_run_timestamp_seconds") == {f"{plain} 1.79604e+09"}
+    assert series(text, "canary_interval_seconds") == {f"{plain} 300.0"}
     assert series(text, "canary_last_success_timestamp_seconds") == {f"{plain} 1.796039995e+09"}
     assert series(text, "canary_value_ok") == {f'{plain},value="price" 1.0'}
     assert series(text, "canary_value") == {f'{plain},value="price" 51.77'}

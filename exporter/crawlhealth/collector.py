@@ -272,6 +272,7 @@ def _run(shown: Series, canary: Canary, stored: StoredRun) -> None:
     shown.put(metrics.CANARY_DECOY, labels, float(run.decoy_suspect))
     shown.put(metrics.CANARY_LAST_RUN, labels, run.at)
     shown.put(metrics.CANARY_LAST_SUCCESS, labels, stored.last_success)
+    shown.put(metrics.CANARY_INTERVAL, labels, canary.every.total_seconds())
     for phase, seconds in run.phases.items():
         shown.put(metrics.CANARY_DURATION, (*labels, phase.value), seconds)
     if not run.ok:

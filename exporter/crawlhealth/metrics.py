@@ -150,6 +150,9 @@ CANARY_LAST_RUN = _gauge("canary_last_run_timestamp_seconds", "When the canary l
 CANARY_LAST_SUCCESS = _gauge(
     "canary_last_success_timestamp_seconds", "When the canary last succeeded.", "site", "canary", "route"
 )
+CANARY_INTERVAL = _gauge(
+    "canary_interval_seconds", "The time that should lie between two runs.", "site", "canary", "route"
+)
 CANARY_DURATION = _gauge(
     "canary_duration_seconds", "Duration of the last run's phases; a phase not reached has no series.",
     "site", "canary", "route", "phase",

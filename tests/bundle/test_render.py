@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner, Result
 
 from crawlhealth import bundle
 from crawlhealth.bundle import metrictable
+from crawlhealth.bundle.model import Group, Record
+from crawlhealth.bundle.rules import expression
 from crawlhealth.bundle.yamltext import duration
+from crawlhealth.cli import main
 from crawlhealth.metrics import MetricSpec
 
 
 def test_what_was_written_is_up_to_date_and_an_edit_is_told_as_a_diff(tmp_path: Path) -> None:
-    names = bundle.write(tmp_path)
+    bundle.write(tmp_path)
     assert bundle.check(tmp_path) == []
-    edited = tmp_path / names[0]
-    edited.write_text(edited.read_text().replace("CrawlTargetResisting", "CrawlTargetResting", 1))
+    edited = tmp_path / "alerting/rules/score.yml"
+    edited.write_text(edited.read_text().replace("alert: CrawlTargetResisting", "alert: CrawlTargetResting"))
     [difference] = bundle.check(tmp_path)
     assert "-      - alert: CrawlTargetResting\n+      - alert: CrawlTargetResisting\n" in difference
 
@@ -26,16 +31,110 @@ def test_a_file_that_is_missing_is_a_difference(tmp_path: Path) -> None:
     assert len(bundle.check(tmp_path)) == len(bundle.render())
 
 
+def test_a_rule_file_of_an_earlier_version_is_a_difference(tmp_path: Path) -> None:
+    bundle.write(tmp_path)
+    (tmp_path / "alerting/rules/crawlhealth.yml").write_text("groups: []\n")
+    assert bundle.check(tmp_path) == ["alerting/rules/crawlhealth.yml: is not rendered any more: remove it\n"]
+
+
 def test_other_options_are_another_bundle(tmp_path: Path) -> None:
-    bundle.write(tmp_path, job="crawl")
-    assert bundle.check(tmp_path, job="crawl") == []
-    assert len(bundle.check(tmp_path)) == 1
+    options = bundle.Options(job="crawl")
+    bundle.write(tmp_path, options)
+    assert bundle.check(tmp_path, options) == []
+    assert bundle.check(tmp_path)
 
 
-@pytest.mark.parametrize("scale", [0, -1, float("nan")])
+@pytest.mark.parametrize("scale", [0, -1, float("nan"), float("inf")])
 def test_a_clock_cannot_be_compressed_by_nothing(scale: float) -> None:
     with pytest.raises(ValueError, match="time_scale must be over 0"):
-        bundle.render(time_scale=scale)
+        bundle.Options(time_scale=scale)
+
+
+def test_a_group_takes_no_more_rules_than_one_evaluation_should() -> None:
+    rule = Record(name="site:x", expr="up")
+    with pytest.raises(ValueError, match="21 rules, at most 20 in one group"):
+        Group(file="x", name="crawlhealth-x", rules=(rule,) * 21)
+    with pytest.raises(ValueError, match="interval 0:06:00, at most 0:05:00"):
+        Group(file="x", name="crawlhealth-x", rules=(rule,), interval=timedelta(minutes=6))
+
+
+@pytest.mark.parametrize(
+    ("expr", "rendered"),
+    [
+        pytest.param("x[1h] offset 1d", "x[1m] offset 24m", id="ranges and offsets are divided"),
+        pytest.param("x[14d:5m]", "x[5h36m:5s]", id="so are both lengths of a subquery"),
+        pytest.param("x[5m]", "x[10s]", id="a range stays long enough for a few scrapes"),
+        pytest.param("time() - x > ${10m}", "time() - x > 10", id="a length in seconds"),
+        pytest.param("x[$window]", "x[20s]", id="the rule's own window"),
+        pytest.param('x{y=~"[0-9]+ offset 1d"} > 300', 'x{y=~"[0-9]+ offset 1d"} > 300', id="no text in quotes"),
+        pytest.param('x{job="$job"}', 'x{job="a \\"b\\""}', id="the job, escaped"),
+        pytest.param("x{$traffic}", 'x{job=~"a\\\\ \\"b\\"|c\\\\.d"}', id="the jobs that count traffic"),
+        pytest.param("by ($by) on ($on, route)", "by (t, site) on (t, site, route)", id="what parts sites"),
+        pytest.param("by (${group}t, domain)", "by (t, domain)", id="a label of the metric's own stands once"),
+    ],
+)
+def test_an_expression_is_filled_in_for_a_clock_sixty_times_as_fast(expr: str, rendered: str) -> None:
+    options = bundle.Options(job='a "b"', crawler_jobs=("c.d",), group_labels=("t",), time_scale=60)
+    rule = Record(name="site:x", expr=expr, window=timedelta(minutes=20))
+    assert expression(rule, options) == rendered
+
+
+def test_a_placeholder_that_does_not_exist_is_told_with_its_rule() -> None:
+    with pytest.raises(ValueError, match=r"site:x: no placeholder .*jobb"):
+        expression(Record(name="site:x", expr='x{job="$jobb"}'), bundle.Options())
+
+
+def test_an_alternative_is_one_operand_of_the_planned_stop() -> None:
+    alert = replace(bundle.alerts()[0], expr="a == 1\nor b == 1")
+    assert expression(alert, bundle.Options()).startswith(
+        "(\n  a == 1\n  or b == 1\n)\nunless on (site) max by (site) ("
+    )
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(main, ["bundle", *arguments])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        pytest.param(
+            ("--severity", "CrawlTargetResistin=info"), "did you mean CrawlTargetResisting?", id="an alert's name"
+        ),
+        pytest.param(("--severity", "CrawlTargetResisting=page"), "critical, warning, info", id="a level"),
+        pytest.param(("--severity", "CrawlTargetResisting"), "write NAME=LEVEL", id="a level that is missing"),
+        pytest.param(("--group-labels", "tenant,data-center"), "'data-center' is no label name", id="a label's name"),
+        pytest.param(("--group-labels", "site"), "has its meaning already", id="a label that is taken"),
+        pytest.param(("--group-labels", "a,a"), "stands there twice", id="a label that is repeated"),
+        pytest.param(("--runbook-base", "wiki/crawl"), "write it whole, as https://", id="half an address"),
+        pytest.param(("--dashboard-base", "grafana"), "write it whole, as https://", id="a host's name"),
+        pytest.param(("--scoring", "flet"), "is not one of 'exporter', 'fleet'", id="where scores come from"),
+        pytest.param(("--job", ""), "a job has a name", id="no job"),
+        pytest.param(("--time-scale", "0"), "is not in the range", id="no time"),
+    ],
+)
+def test_a_wrong_option_is_told_with_what_to_write_instead(
+    arguments: tuple[str, ...], told: str, tmp_path: Path
+) -> None:
+    result = run("--out", str(tmp_path), *arguments)
+    assert result.exit_code == 2
+    assert told in " ".join(result.output.split())
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_command_writes_and_checks_with_the_same_options(tmp_path: Path) -> None:
+    options = (
+        "--out", str(tmp_path), "--group-labels", "tenant, cluster", "--severity", "CrawlBotSilent=info",
+        "--runbook-base", "https://wiki.example/crawl/", "--dashboard-base", "https://grafana.example/",
+    )  # fmt: skip
+    assert run(*options).exit_code == 0
+    assert run(*options, "--check").exit_code == 0
+    assert run("--out", str(tmp_path), "--check").exit_code == 1
+    score = (tmp_path / "alerting/rules/score.yml").read_text()
+    assert "runbook_url: https://wiki.example/crawl/CrawlTargetResisting.md\n" in score
+    assert (
+        "dashboard_url: https://grafana.example/d/crawlhealth-site?var-tenant={{ $labels.tenant | urlquery }}" in score
+    )
 
 
 @pytest.mark.parametrize(

@@ -29,6 +29,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import StrEnum
+from math import inf
 from typing import Final
 
 DEFAULT_RUNBOOKS: Final = "https://crawlhealth.invalid/runbooks"
@@ -125,7 +126,7 @@ class Options:
     `group_labels` are target labels that part sites of the same name (a tenant, a cluster). `severities` replace those
     of alerts by name. `runbook_base` is where `alerting/runbooks` is served, `dashboard_base` Grafana's address.
     `page_url`, `notify_url` and `digest_url` are the webhooks of critical, warning and info alerts. `time_scale`
-    divides every duration: a demo plays hours in minutes.
+    divides every duration: a demo plays hours in minutes. Raises ValueError unless it is over 0.
     """
 
     job: str = "crawlhealth"
@@ -139,3 +140,7 @@ class Options:
     notify_url: str = "http://127.0.0.1:9878/notify"
     digest_url: str = "http://127.0.0.1:9878/digest"
     time_scale: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not 0 < self.time_scale < inf:
+            raise ValueError(f"time_scale must be over 0, not {self.time_scale}")

@@ -28,7 +28,7 @@ _UNITS: Final = {
 }
 _LENGTH: Final = r"(?:\d+(?:ms|[smhdw]))+"
 _IN_TEXT: Final = re.compile(
-    rf"\[(?P<range>{_LENGTH})(?P<step>:{_LENGTH})?(?P<colon>:)?\]|\boffset (?P<offset>{_LENGTH})"
+    rf'"(?:[^"\\]|\\.)*"|\[(?P<range>{_LENGTH})(?P<step>:{_LENGTH})?(?P<colon>:)?\]|\boffset (?P<offset>{_LENGTH})'
 )
 _LABELS: Final = re.compile(r"\b(by|on) \(([a-z_]+(?:, [a-z_]+)+)\)", re.IGNORECASE)
 
@@ -152,6 +152,8 @@ def _scaled(text: str, time_scale: float) -> str:
     def one(found: re.Match[str]) -> str:
         if found["offset"]:
             return f"offset {duration(_length(found['offset']) / time_scale)}"
+        if not found["range"]:
+            return found[0]
         width = duration(max(SHORTEST_WINDOW, _length(found["range"]) / time_scale))
         step = found["step"]
         if step:

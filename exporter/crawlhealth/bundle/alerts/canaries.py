@@ -85,9 +85,24 @@ LATE: Final = Alert(
         " You decide: mend the crawler's schedule, or write a longer `every`."
     ),
 )
+STALE: Final = Alert(
+    name="CrawlCanaryStale",
+    expr=(
+        f'time() - max by ({_ONE}) (crawlhealth_canary_last_run_timestamp_seconds{{job="$job"}})\n'
+        f'> on ($on, canary, route) 3 * max by ({_ONE}) (crawlhealth_canary_interval_seconds{{job="$job"}}) + ${{5m}}\n'
+        f'unless on ($on, canary, route) max by ({_ONE}) (crawlhealth_canary_late{{job="$job"}})'
+    ),
+    for_=timedelta(minutes=5),
+    severity=Severity.WARNING,
+    summary="A canary has missed three runs: its gauges show what was, not what is.",
+    description=(
+        f"{_WHICH} last ran {{{{ $value | humanizeDuration }}}} ago."
+        " You decide: whether the exporter has more to fetch than it can, or the site asked us to wait that long."
+    ),
+)
 
 
 def groups(_options: Options) -> tuple[Group, ...]:
     """The canaries' rules."""
-    rules = (WRONG_VALUE, DISAGREEMENT, FAILING, LATE)
+    rules = (WRONG_VALUE, DISAGREEMENT, FAILING, LATE, STALE)
     return (Group(file="canaries", name="crawlhealth-canaries", rules=rules),)

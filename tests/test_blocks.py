@@ -74,9 +74,9 @@ def test_latency_is_the_geometric_mean_by_what_was_served() -> None:
     slow = NEVER.copy()
     slow[0, :3] = [1.0, 16.0, np.nan]
     of = blocks(counts(HOURS, ok=[30, 10, 10, *[0] * 37]), p95=slow)
-    assert of.latency(0, 0.5) == pytest.approx(16 ** (10 / 40)), "what was not timed does not count"
-    assert math.isnan(blocks(counts(HOURS, ok=100)).latency(0, 0.5))
-    assert math.isnan(blocks(counts(HOURS, hard_block=100), p95=np.full((1, HOURS), 3.0)).latency(0, 0.5))
+    assert of.latencies(0.5)[0] == pytest.approx(16 ** (10 / 40)), "what was not timed does not count"
+    assert math.isnan(blocks(counts(HOURS, ok=100)).latencies(0.5)[0])
+    assert math.isnan(blocks(counts(HOURS, hard_block=100), p95=np.full((1, HOURS), 3.0)).latencies(0.5)[0])
 
 
 def test_levels_are_quantiles_of_the_blocks_and_means_weigh_by_size() -> None:

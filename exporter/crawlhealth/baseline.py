@@ -146,6 +146,12 @@ def _requests(counts: Array) -> Array:
     return found
 
 
+def _summed(counts: Array, usable: NDArray[np.bool_]) -> Array:
+    """The sums of the usable hours of each series, by column."""
+    found: Array = (usable[:, None, :].astype(np.float64) @ counts)[:, 0]
+    return found
+
+
 class _Learnt:
     """What was learnt of many sites, in arrays."""
 
@@ -166,9 +172,9 @@ class _Learnt:
         p95 = _together(hours)
         least, whole = (settings.min_requests, ANSWERED) if robust else (1, OUTCOMES)
         traffic = np.array([source is Source.TRAFFIC for _, source in hours.keys], dtype=np.bool_)
-        own = total if traffic.all() else _by_site(hours, np.where(traffic[:, None, None], counts, 0.0))
-        self._traffic = np.where(level[..., None], own, 0.0).sum(axis=1)
-        self._sums = np.where(level[..., None], total, 0.0).sum(axis=1)
+        self._sums = self._traffic = _summed(total, level)
+        if not traffic.all():
+            self._traffic = _summed(_by_site(hours, np.where(traffic[:, None, None], counts, 0.0)), level)
         self._used = level & (_requests(total) > 0)
         self._blocks = merged(total, p95, level, least=least, whole=whole)
         several = np.bincount(owner, minlength=len(total)) > 1
@@ -176,6 +182,7 @@ class _Learnt:
         self._strata = merged(
             counts[self._own], hours.p95[self._own], level[owner[self._own]], least=least, whole=whole
         )
+        self._latency, self._row_latency = (each.latencies(settings.level) for each in (self._blocks, self._strata))
         if robust:
             self._rates = self._blocks.levels(settings.level)
             self._row_rates = self._strata.levels(settings.level)
@@ -191,7 +198,7 @@ class _Learnt:
             return known
         hours = np.flatnonzero(self._used[site])
         tallies = self._sums[site]
-        rates = _rates(self._rates[site], self._blocks.latency(site, self._settings.level), tallies)
+        rates = _rates(self._rates[site], float(self._latency[site]), tallies)
         first = known is None or known.refused
         return Baseline(
             hours=len(hours),
@@ -225,8 +232,7 @@ class _Learnt:
         for place in np.flatnonzero(self._hours.owner[self._own] == site).tolist():
             if self._enough(self._strata, place, accepted=change):
                 route, source = self._hours.keys[self._own[place]]
-                latency = self._strata.latency(place, self._settings.level)
-                rates = _rates(self._row_rates[place], latency, None)
+                rates = _rates(self._row_rates[place], float(self._row_latency[place]), None)
                 found.append(StratumNormal(route=route, source=source.value, rates=rates))
         return tuple(found)
 

@@ -8,7 +8,7 @@ is looked at again.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 import numpy as np
@@ -36,7 +36,10 @@ ROUNDING: Final = 1e-6
 
 
 class Replay:
-    """The judgement of some sites over stretches of their past, one after another."""
+    """The judgement of some sites over stretches of their past, one after another.
+
+    `keys` are the first strata; those of `sites` may come later.
+    """
 
     def __init__(
         self,
@@ -45,8 +48,9 @@ class Replay:
         *,
         seconds: float,
         accepted: Mapping[str, Accepted] | None = None,
+        sites: Iterable[str] = (),
     ) -> None:
-        self.sites = tuple(dict.fromkeys(site for site, _, _ in keys))
+        self.sites = tuple(dict.fromkeys((*sites, *(site for site, _, _ in keys))))
         self.settings = settings
         self.accepted = dict(accepted or {})
         self._half_lives = np.array(sorted(window.total_seconds() for window in settings.windows))
@@ -68,6 +72,7 @@ class Replay:
     def steps(self, stretch: Stretch) -> Iterator[Judged]:
         """The judgement after each step of a stretch, whose keys begin with those of the one before."""
         self._enter(stretch.keys)
+        self._seconds = stretch.seconds
         slow = p95(stretch) if len(stretch.bucket) else None
         step = 0
         while step < stretch.steps:

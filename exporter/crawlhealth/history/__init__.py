@@ -9,7 +9,7 @@ from crawlhealth.history.journal import Learnt
 from crawlhealth.history.judged import Judged, marks_of
 from crawlhealth.history.past import Past
 from crawlhealth.history.pushes import Pushed, PushKey
-from crawlhealth.history.reading import past_incidents, past_slots, reading, stored_runs
+from crawlhealth.history.reading import past_accepted, past_incidents, past_slots, reading, stored_runs
 from crawlhealth.history.rollup import DAY, KEEP_DAYS
 from crawlhealth.history.store import History
 from crawlhealth.history.stretches import span, stretches, stretches_of
@@ -33,6 +33,7 @@ __all__ = [
     "Timings",
     "import_windows",
     "marks_of",
+    "past_accepted",
     "past_incidents",
     "past_slots",
     "reading",

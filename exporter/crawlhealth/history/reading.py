@@ -11,11 +11,12 @@ from urllib.parse import quote
 
 import msgspec
 
-from crawlhealth.history import incidents, rollup, rows
+from crawlhealth.history import acceptances, incidents, rollup, rows
 from crawlhealth.history.committed import RunKey, StoredRun
 from crawlhealth.history.database import APPLICATION_ID, BUSY_SECONDS, MIGRATIONS, HistoryError
 from crawlhealth.incident import Incident
 from crawlhealth.tally import Slot
+from crawlhealth.verdict import Accepted
 
 _run = msgspec.msgpack.Decoder(StoredRun).decode
 
@@ -72,6 +73,13 @@ def past_incidents(
     if connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'incidents'").fetchone() is None:
         return ()
     return tuple(incidents.read(connection, site=site, since=since, until=until))
+
+
+def past_accepted(connection: sqlite3.Connection) -> Mapping[str, Accepted]:
+    """What people have accepted as normal and not taken back, by site; nothing in a history that knew nothing of it."""
+    if connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'accepted'").fetchone() is None:
+        return {}
+    return acceptances.in_force(connection)
 
 
 def past_slots(connection: sqlite3.Connection, site: str, since: float) -> tuple[Slot, ...]:

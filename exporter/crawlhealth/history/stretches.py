@@ -102,15 +102,19 @@ def _packed(connection: sqlite3.Connection, site: str, order: Literal["ASC", "DE
 def stretches_of(slots: Iterable[Slot], *, seconds: float = HOUR) -> Iterator[Stretch]:
     """Slots in any order and of any width, without a history, as `stretches` tells those of one: all there are.
 
-    A later slot replaces its like, and of slots that overlap one another the finer ones count, as in an import. They
-    wait in a temporary file that goes with this. Raises HistoryError where that cannot be written.
+    Every stretch has all strata. A later slot replaces its like, and of slots that overlap one another the finer ones
+    count, as in an import. They wait in a temporary file that goes with this. Raises HistoryError where that cannot be
+    written.
     """
     try:
         with closing(sqlite3.connect("", isolation_level=None)) as connection:
             importing.gather(connection, slots, oldest=-math.inf)
             sites = [site for (site,) in connection.execute("SELECT DISTINCT site FROM incoming ORDER BY site")]
             since, until = connection.execute("SELECT min(start), max(start + seconds) FROM incoming").fetchone()
-            keys: dict[Key, int] = {}
+            strata = connection.execute(
+                "SELECT DISTINCT site, route, source FROM incoming ORDER BY site, route, source"
+            )
+            keys: dict[Key, int] = {(site, way, Source(by)): row for row, (site, way, by) in enumerate(strata)}
             for begin, end in _pieces(since, until, seconds, len(sites)) if sites else ():
                 found = _Found(keys)
                 found.add(connection.execute(_INCOMING, (json.dumps(sites), begin - DAY, end)))

@@ -8,17 +8,20 @@ Three things are judged alike: production requests of a site (`site:crawl_reques
 | `…:increase1h`, `…:increase1d` | counted in the last hour, in the last day; a series that vanished counts as 0 |
 | `…:increase1h_median7d`, `…:increase1d_median7d` | the median of the seven days before, at this time of day |
 | `…:increase1h_reference`, `…:increase1d_reference` | yesterday's; the median where that is out of line with it |
+| `…:increase1h_least` | the least median of the two hours around this time of day |
 | `…:volume_ratio`, `…:volume_ratio1d` | the share of the reference that was counted, where that is at least 100 |
 | `…:volume_halved` | 1: half is gone and no week had it so, 0: not; absent where there is too little to tell |
 | `…:increase1d_avg3d` | a day's count, over three days: what slow changes are looked for in |
 
-**Hours.** The reference of an hour is the least of two hours around it, the day before: the change to or from summer
-time shifts work that runs by local time, and must not look like a loss. **Days** judge what has no hour with a
-reference of 100. **Quiet before:** a day of the week that is always quiet has the volume of a week ago (and of two, so
-that an outage does not excuse the one a week later). **Advice** that the crawler has (`crawlhealth_advice_*`) makes
-that much less expected. **No judgement** is made while the exporter's counts lag behind: it was not scraped, could not
-write, turned pushes away or had them waiting within the last hour, or a log reader is behind. The last judgement holds
-until the next (see `alerts`): a night with little to count ends no alarm.
+- **Hours and days.** Hours are judged where they have 100 to expect; the last 24 hours where not even a third of the
+  day's hours do. The last judgement holds until the next, 18 hours at most: a night with little to count ends no alarm.
+- **Summer time.** An hour is half gone only if it is half of the least median around it, too: work that runs by local
+  time moves by an hour twice a year.
+- **Quiet before.** A day of the week that is always quiet has the volume of a week ago, and of two: so an outage does
+  not excuse the one a week later.
+- **Advice** that the crawler has (`crawlhealth_advice_*`) makes that much less expected.
+- **No judgement** is made while the exporter's counts lag behind: it was not scraped for a while of the last hour,
+  cannot write, turned pushes away, or reads a log late. See `volumetrust.py`.
 
 All of it needs 15 days of retention, and 29 for the comparison with four weeks ago.
 """
@@ -97,7 +100,7 @@ def _group(subject: Subject, options: Options, trust: tuple[Record, ...], told: 
 def _counts(subject: Subject, options: Options) -> tuple[Record, ...]:
     """What was counted, and what it is compared with."""
     p, on = subject.prefix, subject.on
-    hours = _either(f"min_over_time({p}:increase1h[2h] offset {24 * day - 1}h)" for day in range(1, 8))
+    hours = _either(f"last_over_time({p}:increase1h[15m] offset {day}d)" for day in range(1, 8))
     days = _either(f"last_over_time({p}:increase1d[15m] offset {day}d)" for day in range(1, 8))
     return (
         Record(
@@ -108,8 +111,9 @@ def _counts(subject: Subject, options: Options) -> tuple[Record, ...]:
         Record(name=f"{p}:increase1h_median7d", expr=f"quantile by ({on}) (0.5,\n{hours}\n)"),
         Record(
             name=f"{p}:increase1h_reference",
-            expr=_reference(p, on, "increase1h", f"min_over_time({p}:increase1h[2h] offset 23h)"),
+            expr=_reference(p, on, "increase1h"),
         ),
+        Record(name=f"{p}:increase1h_least", expr=f"min_over_time({p}:increase1h_median7d[2h] offset 23h)"),
         Record(
             name=f"{p}:increase1d",
             expr=f"24 * avg_over_time({p}:increase1h[1d])\nand last_over_time({p}:increase1h[6h] offset 20h)",
@@ -117,7 +121,7 @@ def _counts(subject: Subject, options: Options) -> tuple[Record, ...]:
         Record(name=f"{p}:increase1d_median7d", expr=f"quantile by ({on}) (0.5,\n{days}\n)"),
         Record(
             name=f"{p}:increase1d_reference",
-            expr=_reference(p, on, "increase1d", f"last_over_time({p}:increase1d[15m] offset 1d)"),
+            expr=_reference(p, on, "increase1d"),
         ),
         Record(
             name=f"{p}:increase1d_avg3d",
@@ -131,11 +135,11 @@ def _counts(subject: Subject, options: Options) -> tuple[Record, ...]:
 def _judgement(subject: Subject, options: Options) -> tuple[Record, ...]:
     """How much of the reference is there, and whether half is gone."""
     p, on = subject.prefix, subject.on
-    week = f"min_over_time({p}:increase1h[2h] offset 167h)", f"min_over_time({p}:increase1h[2h] offset 335h)"
-    weekday = f"last_over_time({p}:increase1d[15m] offset 7d)", f"last_over_time({p}:increase1d[15m] offset 14d)"
-    hour = _halved(subject, "volume_ratio", "increase1h", week, "2h")
-    day = _halved(subject, "volume_ratio1d", "increase1d", weekday, "1d")
-    by_hour = f"on ({on}) (max_over_time({p}:increase1h_reference[1d]) >= {EXPECTED})"
+    hour = _halved(subject, "volume_ratio", "increase1h", "2h")
+    day = _halved(subject, "volume_ratio1d", "increase1d", "1d")
+    least = f"last_over_time({p}:increase1h_least[15m])"
+    shifted = f"\n    unless on ({on}) last_over_time({p}:increase1h[15m]) >= on ({on}) 0.5 * {least}"
+    by_hour = f"on ({on}) (quantile_over_time(0.67, {p}:increase1h_least[1d]) >= {EXPECTED})"
     return (
         Record(
             name=f"{p}:volume_ratio",
@@ -151,10 +155,10 @@ def _judgement(subject: Subject, options: Options) -> tuple[Record, ...]:
         Record(
             name=f"{p}:volume_halved",
             expr="(\n"
-            f"  1 + 0 * ({hour})\n"
-            f"  or 1 + 0 * ({day})\n"
-            f"  or 0 * last_over_time({p}:volume_ratio[15m])\n"
-            f"  or 0 * last_over_time({p}:volume_ratio1d[15m])\n"
+            f"  1 + 0 * ({hour}{shifted}\n  )\n"
+            f"  or 0 * {_now(p, on, 'volume_ratio', 'increase1h')}\n"
+            f"  or 1 + 0 * ({day}\n  )\n"
+            f"  or 0 * {_now(p, on, 'volume_ratio1d', 'increase1d')}\n"
             f"  or 0 * (last_over_time({p}:increase1h[15m])\n"
             f"    >= on ({on}) 0.5 * (last_over_time({p}:increase1h_reference[15m]) >= {SEEN}) and {by_hour})\n"
             f")\n{trusted(subject, options)}",
@@ -162,12 +166,13 @@ def _judgement(subject: Subject, options: Options) -> tuple[Record, ...]:
     )
 
 
-def _halved(subject: Subject, ratio: str, count: str, before: tuple[str, str], advised: str) -> str:
-    """Half is gone, steadily; not as quiet as weeks before, and more than advice asks for."""
+def _halved(subject: Subject, ratio: str, count: str, advised: str) -> str:
+    """Half is gone; not as quiet as weeks before, and more than advice asks for."""
     p, on = subject.prefix, subject.on
+    weeks = _either((f"last_over_time({p}:{count}[15m] offset {days}d)" for days in (7, 14)), 6)
     quiet = (
         f"\n    unless on ({on}) last_over_time({p}:{count}[15m])"
-        f" >= on ({on}) {AS_QUIET} * max by ({on}) (\n{_either(before, 6)}\n    )"
+        f" >= on ({on}) {AS_QUIET} * max by ({on}) (\n{weeks}\n    )"
     )
     less = ""
     if subject.advised:
@@ -177,12 +182,20 @@ def _halved(subject: Subject, ratio: str, count: str, before: tuple[str, str], a
             f'      / max by ({on}) (max_over_time(crawlhealth_advice_revisit_multiplier{{job="$job"}}[{advised}]))\n'
             f"    )"
         )
-    return f"max_over_time({p}:{ratio}[15m]) < 0.5{quiet}{less}\n  "
+    return f"{_now(p, on, ratio, count)} < 0.5{quiet}{less}"
 
 
-def _reference(p: str, on: str, count: str, yesterday: str) -> str:
+def _now(p: str, on: str, ratio: str, count: str) -> str:
+    """A ratio of this moment: one that was recorded last while there was enough to expect does not outlive that."""
+    edge = f" unless on ({on}) last_over_time({p}:increase1h_least[15m]) < {EXPECTED}" if count == "increase1h" else ""
+    enough = f"last_over_time({p}:{count}_reference[15m]) >= {EXPECTED}"
+    return f"(last_over_time({p}:{ratio}[15m]) and on ({on}) {enough}{edge})"
+
+
+def _reference(p: str, on: str, count: str) -> str:
     """Yesterday's, where it lies within half and twice the median, else the median."""
     median = f"last_over_time({p}:{count}_median7d[15m])"
+    yesterday = f"last_over_time({p}:{count}[15m] offset 1d)"
     return f"{yesterday}\n  >= on ({on}) 0.5 * {median}\n  <= on ({on}) 2 * {median}\nor {median}"
 
 

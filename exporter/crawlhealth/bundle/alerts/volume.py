@@ -1,6 +1,6 @@
 """Alerts on volume: half of it gone, falling slowly, not judged at all. What is judged how: see `volume.py`.
 
-A judgement holds until the next one, for half a day at most: at night there may be too little to count, and that ends
+A judgement holds until the next one, for 18 hours at most: at night there may be too little to count, and that ends
 no alarm. None of them pages: who refuses a crawler is told by its score, and one bot on one domain is a ticket.
 """
 
@@ -12,15 +12,17 @@ from typing import Final
 from crawlhealth.bundle.alerts.text import ADVICE, DIAGNOSIS, SCORE
 from crawlhealth.bundle.model import Alert, Options, Scope, Severity
 
-STEADY: Final = timedelta(minutes=5)
+STEADY: Final = timedelta(minutes=20)
+AGAIN: Final = timedelta(minutes=30)
+"""What hovers about the half is told once."""
 AFTER_A_STOP: Final = timedelta(hours=2)
 """Sums of an hour are low for an hour after a planned stop, and the crawl may take a while to get going."""
-_OF_RECORDS: Final = "unless on ($on) last_over_time(site:crawl_requests:volume_halved[12h]) == 1"
+_OF_RECORDS: Final = "unless on ($on) last_over_time(site:crawl_requests:volume_halved[18h]) == 1"
 
 
 def halved(metric: str) -> str:
     """What has lost half of its volume, by the last judgement."""
-    return f"last_over_time({metric}:volume_halved[12h]) == 1"
+    return f"last_over_time({metric}:volume_halved[18h]) == 1"
 
 
 def declining(metric: str, on: str) -> str:
@@ -64,6 +66,7 @@ def requests(on: str) -> tuple[Alert, ...]:
             name="CrawlVolumeHalved",
             expr=halved("site:crawl_requests"),
             for_=STEADY,
+            keep_firing_for=AGAIN,
             window=AFTER_A_STOP,
             severity=Severity.WARNING,
             summary="A site is crawled half as much as it should be by now, or less.",
@@ -112,6 +115,7 @@ def records(_on: str) -> tuple[Alert, ...]:
             name="CrawlRecordsHalved",
             expr=f"{halved('site:crawl_records')}\n{_OF_RECORDS}",
             for_=STEADY,
+            keep_firing_for=AGAIN,
             window=AFTER_A_STOP,
             severity=Severity.WARNING,
             summary="A site yields half as many valid records as it should, or fewer, from as many requests.",
@@ -136,6 +140,7 @@ def visits(options: Options, on: str) -> tuple[Alert, ...]:
             name="CrawlBotVisitsHalved",
             expr=halved("domain_bot:searchbot_visits"),
             for_=STEADY,
+            keep_firing_for=AGAIN,
             severity=Severity.WARNING,
             summary="A search bot visits one of our domains half as often as it should by now, or less.",
             description=(

@@ -63,6 +63,27 @@ ALERTS: Final = (
         ),
     ),
     _alert(
+        "CrawlShardMissing",
+        expr=(
+            "(\n"
+            '  max by (${group}job) (crawlhealth_shards{job="$job"})\n'
+            '  > count by (${group}job) (count by (${group}job, shard) (crawlhealth_shards{job="$job"}))\n'
+            '  or max by (${group}job) (crawlhealth_shards{job="$job"})'
+            ' > min by (${group}job) (crawlhealth_shards{job="$job"})\n'
+            ")\n"
+            'unless on (${group}job) up{job="$job"} == 0'
+        ),
+        minutes=10,
+        severity=Severity.CRITICAL,
+        summary="A shard is missing, or exporters disagree on how many there are: some sites are watched by nobody.",
+        description=(
+            "There should be {{ $value }} shards"
+            '{{ with printf "count(count by (shard) (crawlhealth_shards{job=%q}))" $labels.job | query }}'
+            ", and {{ . | first | value }} are there{{ end }}."
+            " You decide: start the one that is missing, or give all of them the same number."
+        ),
+    ),
+    _alert(
         "CrawlHistoryFailing",
         expr='increase(crawlhealth_history_write_failures_total{job="$job"}[$window]) > 0',
         minutes=5,

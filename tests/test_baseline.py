@@ -107,6 +107,20 @@ def test_what_is_left_after_an_incident_is_learnt_from() -> None:
     assert found.hours == 14 * 24 - 200 - 24 - 2
 
 
+def test_the_first_hours_of_an_incident_are_no_dispersion() -> None:
+    """A site that never refuses anything, and then a fifth: its score falls over hours before the band begins."""
+    past, judged = steady(), np.full(REACH, 100)
+    past[200:209] = counts(1, ok=80, challenge=20)
+    judged[200:209] = [95, 90, 88, 86, 84, 82, 81, marks.OUTSIDE, marks.OUTSIDE]
+    spread = certain(learnt(hours(past, judged={"books": judged}))).spread
+    assert spread is not None
+    assert spread.challenge == 0
+    judged[200:] = 85  # no incident came of it: this is how the site is
+    spread = certain(learnt(hours(past, judged={"books": judged}))).spread
+    assert spread is not None
+    assert spread.challenge > 0.02
+
+
 def test_a_first_normal_that_serves_less_than_half_waits_for_a_person() -> None:
     refusing = counts(REACH, ok=3, hard_block=97)
     first = certain(learnt(hours(refusing)))

@@ -111,6 +111,13 @@ def test_what_happens_once_in_a_long_while_is_left_what_ends_no_band() -> None:
     assert excess[3] == pytest.approx(2 * reach, abs=1e-6)
 
 
+def test_a_small_swing_of_a_site_that_refuses_nothing_does_not_reach_to_anywhere() -> None:
+    """Two points of dispersion around nothing explain a few points, and no fifth."""
+    for half_life in (600.0, 21600.0):
+        assert lower(0.2, 5000, normal=0.0, swing=0.02, half_life=half_life) > 0.16
+    assert lower(0.04, 5000, normal=0.0, swing=0.02) < 0.03
+
+
 def test_many_at_once_are_each_as_alone() -> None:
     chance = np.random.default_rng(11)
     shares, normal, swings = (chance.uniform(0, top, (20, 4, 4)) for top in (1, 0.6, 0.1))

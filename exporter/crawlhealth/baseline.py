@@ -36,6 +36,8 @@ ACCEPTED_BLOCKS: Final = 6
 LEAST_SPREAD_SCORE: Final = 80
 """Hours that scored less say nothing of how the site swings; those between are left out of its level only."""
 ONSET_HOURS: Final = 2
+NEVER: Final = 10**9
+"""In place of a number of hours."""
 LEAST_SERVED: Final = 0.5
 """A first baseline that serves less waits for a person."""
 
@@ -114,19 +116,23 @@ def _usable(
         before = known[site]
         waiting = before is None or before.accepted_at != change.at
         judged[site, (starts < change.at) | waiting] = hours_judged.NONE
-    within = (starts >= begin[:, None]) & (starts + HOUR <= end[:, None]) & ~_onset(judged)
+    within = (starts >= begin[:, None]) & (starts + HOUR <= end[:, None])
     quiet = round(settings.quiet.total_seconds() / HOUR)
     level = hours_judged.usable(judged, least=settings.least_score, quiet_hours=quiet)
     spread = hours_judged.usable(judged, least=LEAST_SPREAD_SCORE, quiet_hours=quiet)
-    return within & level, within & spread
+    ahead = _until_outside(judged)
+    return within & level & (ahead > ONSET_HOURS), within & spread & (ahead > quiet)
 
 
-def _onset(judged: NDArray[np.uint8]) -> NDArray[np.bool_]:
-    """The hours before a bad band: it had begun in them, though the score did not tell yet."""
-    outside: NDArray[np.bool_] = judged == hours_judged.OUTSIDE
-    found = np.zeros_like(outside)
-    for back in range(1, ONSET_HOURS + 1):
-        found[:, :-back] |= outside[:, back:]
+def _until_outside(judged: NDArray[np.uint8]) -> NDArray[np.intp]:
+    """How many hours after each the next bad band was: it may have begun in them, though the score did not tell yet.
+
+    A few hours of an incident are nothing to a level, but much to the dispersion of a calm site, which would then
+    explain all the rest.
+    """
+    hours = np.arange(judged.shape[1])
+    later = np.where(judged == hours_judged.OUTSIDE, hours, NEVER)
+    found: NDArray[np.intp] = np.minimum.accumulate(later[:, ::-1], axis=1)[:, ::-1] - hours
     return found
 
 

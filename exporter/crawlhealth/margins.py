@@ -50,30 +50,35 @@ def lower_bounds(
     windows of these half-lives, and `critical` the excess of each signal that ends the band `normal`.
     """
     noise = shares - wilson_lower(shares, sizes[..., None], margins.noise)
-    usual = np.hypot(noise, _below(shares, normal, margins.swing * swings))
+    usual = np.hypot(noise, _below(shares, normal, swings, margins.swing))
     sampling = np.sqrt(np.maximum(normal * (1 - normal), LEAST_VARIANCE) / np.maximum(sizes, 1.0)[..., None])
     rare = margins.rare - RARE_PER_DECADE * np.log10(np.maximum(half_lives * WIDTH, 1.0))
-    reach = _above(normal, np.maximum(rare, 0.0)[None, :, None] * np.hypot(sampling, swings))
+    reach = _above(normal, np.hypot(sampling, swings), np.maximum(rare, 0.0)[None, :, None])
     further = np.clip(2 - (shares - normal) / np.maximum(reach, LEAST_SHARE), 0.0, 1.0)
     return np.clip(shares - np.maximum(usual, (reach - critical) * further), 0.0, 1.0)
 
 
-def _below(share: Array, normal: Array, deviation: Array) -> Array:
+def _below(share: Array, normal: Array, deviation: Array, times: float) -> Array:
     """How far below a share a deviation reaches that was seen around its normal: near 1 there is no room for it."""
-    moved = np.arcsin(np.sqrt(share)) - _angle(normal, deviation)
-    found: Array = np.minimum(deviation, share - np.sin(np.maximum(moved, 0.0)) ** 2)
+    moved = np.arcsin(np.sqrt(share)) - times * _angle(normal, deviation)
+    found: Array = np.minimum(times * deviation, share - np.sin(np.maximum(moved, 0.0)) ** 2)
     return found
 
 
-def _above(share: Array, deviation: Array) -> Array:
-    """How far above a share a deviation reaches."""
+def _above(share: Array, deviation: Array, times: Array) -> Array:
+    """How far above a share so many deviations reach."""
     believed = np.clip(share, LEAST_SHARE, 1 - LEAST_SHARE)
-    angle = np.arcsin(np.sqrt(believed)) + _angle(share, deviation)
+    angle = np.arcsin(np.sqrt(believed)) + times * _angle(share, deviation)
     return np.sin(np.minimum(angle, np.pi / 2)) ** 2 - believed
 
 
 def _angle(share: Array, deviation: Array) -> Array:
-    """A deviation around a share on the scale of the arcsine of the root."""
-    believed = np.clip(share, LEAST_SHARE, 1 - LEAST_SHARE)
+    """A standard deviation around a share on the scale of the arcsine of the root.
+
+    A share that moves by more than itself is not taken at its word: the scale is steepest at its ends, and from there
+    a small deviation would reach to anywhere.
+    """
+    least = np.clip(deviation, LEAST_SHARE, 0.5)
+    believed = np.clip(share, least, 1 - least)
     found: Array = deviation / (2 * np.sqrt(believed * (1 - believed)))
     return found

@@ -44,9 +44,7 @@ def standardised(
     share, usual = (np.clip(one[..., :LATENCY], LEAST_SHARE, 1 - LEAST_SHARE) for one in (values, normal))
     spread = np.sqrt(usual * (1 - usual) / size + swings[..., :LATENCY] ** 2)
     root = 2 * np.sqrt(usual * (1 - usual))
-    moved = (
-        (np.arcsin(np.sqrt(np.clip(share, LEAST_SHARE, 1 - LEAST_SHARE))) - np.arcsin(np.sqrt(usual))) * root / spread
-    )
+    moved = (np.arcsin(np.sqrt(share)) - np.arcsin(np.sqrt(usual))) * root / spread
     slower = np.log(values[..., LATENCY:] / normal[..., LATENCY:])
     slower = slower / np.hypot(np.maximum(swings[..., LATENCY:], LEAST_SWING), 1 / np.sqrt(size))
     found = np.concatenate([moved, slower], axis=-1)

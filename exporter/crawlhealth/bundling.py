@@ -109,6 +109,14 @@ _OPTIONS: Final[tuple[Callable[..., Any], ...]] = (
         help="Grafana's address; alerts link to it.",
     ),
     click.option(
+        "--exporter-url",
+        metavar="URL",
+        callback=_url,
+        default=rendering.DEFAULT_EXPORTER,
+        show_default=True,
+        help="The exporter's address; messages link to its page of a site.",
+    ),
+    click.option(
         "--time-scale", type=click.FloatRange(min=1.0, max=1e6), default=1.0, help="Divide every duration by this."
     ),
 )
@@ -159,6 +167,7 @@ def bundle(
     severities: dict[str, Severity],
     runbook_base: str,
     dashboard_base: str,
+    exporter_url: str,
     time_scale: float,
     form: str,
     **cluster: Any,  # noqa: ANN401 - the operator's options, as `_manifests` names them
@@ -172,6 +181,7 @@ def bundle(
         severities=severities,
         runbook_base=runbook_base,
         dashboard_base=dashboard_base,
+        exporter_url=exporter_url,
         time_scale=time_scale,
     )
     if not options.job or not all(options.crawler_jobs):

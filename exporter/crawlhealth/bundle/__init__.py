@@ -2,11 +2,12 @@
 
 from crawlhealth.bundle import operator
 from crawlhealth.bundle.kubernetes import Cluster
-from crawlhealth.bundle.model import DEFAULT_DASHBOARDS, DEFAULT_RUNBOOKS, Options, Scoring, Severity
+from crawlhealth.bundle.model import DEFAULT_DASHBOARDS, DEFAULT_EXPORTER, DEFAULT_RUNBOOKS, Options, Scoring, Severity
 from crawlhealth.bundle.render import alerts, check, compare, groups, render, write, write_files
 
 __all__ = [
     "DEFAULT_DASHBOARDS",
+    "DEFAULT_EXPORTER",
     "DEFAULT_RUNBOOKS",
     "Cluster",
     "Options",

@@ -1,70 +1,187 @@
-"""The Alertmanager configuration: who is told, how often, and what stays quiet because something worse is known."""
+"""The Alertmanager configuration: who is told, how often, and what stays quiet because something worse is known.
+
+Critical alerts page, warnings are tickets, `info` comes as a digest in working hours. A message is about one alert of
+one site; the group labels part sites of one name. Inhibition is by those labels too: one region's uplink mutes no
+other region's sites, if a group label tells the regions apart.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any
+from typing import Any, Final
 
-from crawlhealth.bundle.model import Options
+from crawlhealth.bundle import messages
+from crawlhealth.bundle.model import Options, Severity
 from crawlhealth.bundle.yamltext import dump, duration
 
-PAGE = "crawlhealth-page"
-NOTIFY = "crawlhealth-notify"
-SHORTEST = timedelta(milliseconds=500)
+PAGE: Final = "crawlhealth-page"
+NOTIFY: Final = "crawlhealth-notify"
+DIGEST: Final = "crawlhealth-digest"
+WORKING_HOURS: Final = "crawlhealth-working-hours"
+SHORTEST: Final = timedelta(milliseconds=500)
+"""Compressed clocks stop here: alerts of one moment must still meet in Alertmanager before one of them is told."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quiet:
+    """While `because` fires, `targets` with the same labels `equal` are not told. A label that both lack is the same.
+
+    `$site` stands for the group labels and `site`, `$group` for the group labels alone.
+    """
+
+    because: str
+    targets: tuple[str, ...]
+    equal: tuple[str, ...] = ("$site",)
+
+
+INHIBITIONS: Final = (
+    Quiet(
+        because="CrawlTargetResisting",
+        targets=(
+            "CrawlTargetDegrading", "CrawlTargetDrifting", "CrawlRouteFailing", "CrawlLatencyHigh",
+            "CrawlParserFailing", "CrawlCostDoubled", "CrawlCanaryFailing", "CrawlVolumeHalved", "CrawlRecordsHalved",
+        ),
+    ),
+    Quiet(
+        because="CrawlTargetDegrading",
+        targets=("CrawlTargetDrifting", "CrawlLatencyHigh", "CrawlParserFailing", "CrawlCostDoubled"),
+    ),
+    Quiet(because="CrawlErrorsHigh", targets=("CrawlRouteErrorsHigh", "CrawlCanaryFailing")),
+    Quiet(
+        because="CrawlCanaryWrongValue",
+        targets=("CrawlCanaryDisagreement",),
+        equal=("$site", "canary"),
+    ),
+    Quiet(because="CrawlVolumeHalved", targets=("CrawlVolumeDeclining",)),
+    Quiet(
+        because="CrawlBotSilent",
+        targets=("CrawlBotVisitsHalved", "CrawlBotVisitsDeclining"),
+        equal=("$group", "tenant", "domain", "bot"),
+    ),
+    Quiet(
+        because="CrawlBotVisitsHalved",
+        targets=("CrawlBotVisitsDeclining",),
+        equal=("$group", "tenant", "domain", "bot"),
+    ),
+    Quiet(
+        because="CrawlExporterDown",
+        targets=("CrawlExporterStale", "CrawlScrapeFailing"),
+        equal=("$group", "job", "instance"),
+    ),
+    Quiet(
+        because="CrawlHistoryFailing",
+        targets=("CrawlPushBusy", "CrawlPushRejected"),
+        equal=("$group", "job", "instance"),
+    ),
+)  # fmt: skip
+"""What is told once, by the alert that says most. The lesser alert goes on firing: its end is no recovery."""
+
+UPLINK: Final = "CrawlUplinkDown"
+"""While it fires nothing is told of any site with the same group labels; it comes before anything can be."""
 
 
 def files(options: Options) -> Mapping[str, str]:
-    """The configuration, as relative path to text."""
-    return {"alerting/alertmanager.yml": alertmanager(options)}
+    """The configuration and the texts of messages, as relative path to text."""
+    return {"alerting/alertmanager.yml": alertmanager(options), messages.PATH: messages.template(options)}
 
 
 def alertmanager(options: Options) -> str:
-    """Critical alerts go to the webhook `page_url`, the rest to `notify_url`; durations are divided by `time_scale`."""
-
-    def scaled(length: timedelta) -> str:
-        return duration(max(SHORTEST, length / options.time_scale))
-
+    """The configuration, with durations divided by `time_scale`. On a compressed clock every hour is a working hour."""
     return dump(
         {
-            "route": {
-                "receiver": NOTIFY,
-                "group_by": ["alertname", "site"],
-                "group_wait": scaled(timedelta(seconds=30)),
-                "group_interval": scaled(timedelta(minutes=5)),
-                "repeat_interval": scaled(timedelta(hours=12)),
-                "routes": [
-                    {
-                        "matchers": ['severity="critical"'],
-                        "receiver": PAGE,
-                        "group_wait": scaled(timedelta(seconds=10)),
-                        "repeat_interval": scaled(timedelta(hours=4)),
-                    }
-                ],
-            },
-            "inhibit_rules": [
-                _quiet(because="CrawlTargetResisting", targets="CrawlTargetDegrading"),
-                _quiet(because="CrawlTargetDegrading", targets="CrawlParserFailing"),
-                _quiet_all(because="CrawlUplinkDown", targets="CrawlTarget.+|CrawlCanary.+|CrawlParserFailing"),
+            "templates": [messages.PATH.removeprefix("alerting/")],
+            "route": _routes(options),
+            "inhibit_rules": [*_uplink(options), *(_quiet(one, options) for one in INHIBITIONS)],
+            "time_intervals": [
+                {
+                    "name": WORKING_HOURS,
+                    "time_intervals": [
+                        {"weekdays": ["monday:friday"], "times": [{"start_time": "08:00", "end_time": "18:00"}]}
+                    ],
+                }
             ],
-            "receivers": [_webhook(PAGE, options.page_url), _webhook(NOTIFY, options.notify_url)],
+            "receivers": [
+                _webhook(PAGE, options.page_url),
+                _webhook(NOTIFY, options.notify_url),
+                _webhook(DIGEST, options.digest_url, send_resolved=False),
+            ],
         }
     )
 
 
-def _quiet(*, because: str, targets: str) -> dict[str, Any]:
-    """While `because` fires for a site, `targets` of the same site is not sent."""
+def _routes(options: Options) -> dict[str, Any]:
+    """The routing tree.
+
+    Only the digest waits for working hours: Alertmanager never tells the end of an alert that ended while its route
+    was inactive, and a ticket would stay open.
+    """
+
+    def waits(wait: timedelta, interval: timedelta, repeat: timedelta) -> dict[str, str]:
+        lengths = {"group_wait": wait, "group_interval": interval, "repeat_interval": repeat}
+        return {key: duration(max(SHORTEST, length / options.time_scale)) for key, length in lengths.items()}
+
+    hours = {"active_time_intervals": [WORKING_HOURS]} if options.time_scale == 1.0 else {}
+    minute, hour = timedelta(minutes=1), timedelta(hours=1)
     return {
-        "source_matchers": [f'alertname="{because}"'],
-        "target_matchers": [f'alertname="{targets}"'],
-        "equal": ["site"],
+        "receiver": NOTIFY,
+        "group_by": [*options.group_labels, "site", "alertname"],
+        **waits(minute / 2, 5 * minute, 12 * hour),
+        "routes": [
+            {
+                "matchers": [_severity(Severity.CRITICAL)],
+                "receiver": PAGE,
+                **waits(minute / 6, 5 * minute, 4 * hour),
+            },
+            {
+                "matchers": [_severity(Severity.WARNING)],
+                "receiver": NOTIFY,
+                **waits(minute / 2, 5 * minute, 24 * hour),
+            },
+            {
+                "matchers": [_severity(Severity.INFO)],
+                "receiver": DIGEST,
+                "group_by": [*options.group_labels, "severity"],
+                **waits(10 * minute, 4 * hour, 72 * hour),
+                **hours,
+            },
+        ],
     }
 
 
-def _quiet_all(*, because: str, targets: str) -> dict[str, Any]:
-    """While `because` fires, no alert whose name matches `targets` is sent, whatever its site."""
-    return {"source_matchers": [f'alertname="{because}"'], "target_matchers": [f'alertname=~"{targets}"']}
+def _severity(severity: Severity) -> str:
+    return f'severity="{severity}"'
 
 
-def _webhook(name: str, url: str) -> dict[str, Any]:
-    return {"name": name, "webhook_configs": [{"url": url, "send_resolved": True}]}
+def _uplink(options: Options) -> list[dict[str, Any]]:
+    equal = {"equal": list(options.group_labels)} if options.group_labels else {}
+    return [
+        {
+            "source_matchers": [f'alertname="{UPLINK}"'],
+            "target_matchers": ['alertname=~"Crawl.+"', 'site=~".+"'],
+            **equal,
+        }
+    ]
+
+
+def _quiet(quiet: Quiet, options: Options) -> dict[str, Any]:
+    return {
+        "source_matchers": [f'alertname="{quiet.because}"'],
+        "target_matchers": [_named(quiet.targets)],
+        "equal": _labels(quiet.equal, options.group_labels),
+    }
+
+
+def _named(names: Sequence[str]) -> str:
+    return f'alertname="{names[0]}"' if len(names) == 1 else f'alertname=~"{"|".join(names)}"'
+
+
+def _labels(written: Sequence[str], group_labels: Sequence[str]) -> list[str]:
+    """The labels that must be the same, each once: a group label may be one that the alert has of its own."""
+    stands_for = {"$site": (*group_labels, "site"), "$group": tuple(group_labels)}
+    return list(dict.fromkeys(label for one in written for label in stands_for.get(one, (one,))))
+
+
+def _webhook(name: str, url: str, *, send_resolved: bool = True) -> dict[str, Any]:
+    return {"name": name, "webhook_configs": [{"url": url, "send_resolved": send_resolved}]}

@@ -34,6 +34,7 @@ from typing import Final
 
 DEFAULT_RUNBOOKS: Final = "https://crawlhealth.invalid/runbooks"
 DEFAULT_DASHBOARDS: Final = "https://grafana.invalid"
+DEFAULT_EXPORTER: Final = "https://crawlhealth.invalid"
 MAX_RULES: Final = 20
 """How many rules a group may have."""
 MAX_INTERVAL: Final = timedelta(minutes=5)
@@ -124,7 +125,8 @@ class Options:
 
     `job` is the scrape job of the exporter, `crawler_jobs` those of crawlers that expose counters themselves.
     `group_labels` are target labels that part sites of the same name (a tenant, a cluster). `severities` replace those
-    of alerts by name. `runbook_base` is where `alerting/runbooks` is served, `dashboard_base` Grafana's address.
+    of alerts by name. `runbook_base` is where `alerting/runbooks` is served, `dashboard_base` Grafana's address,
+    `exporter_url` that of the exporter, to whose pages of sites messages link.
     `page_url`, `notify_url` and `digest_url` are the webhooks of critical, warning and info alerts. `time_scale`
     divides every duration: a demo plays hours in minutes. Raises ValueError unless it is over 0.
     """
@@ -136,6 +138,7 @@ class Options:
     severities: Mapping[str, Severity] = field(default_factory=dict)
     runbook_base: str = DEFAULT_RUNBOOKS
     dashboard_base: str = DEFAULT_DASHBOARDS
+    exporter_url: str = DEFAULT_EXPORTER
     page_url: str = "http://127.0.0.1:9878/page"
     notify_url: str = "http://127.0.0.1:9878/notify"
     digest_url: str = "http://127.0.0.1:9878/digest"

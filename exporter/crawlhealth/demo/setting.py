@@ -71,7 +71,13 @@ def set_up(stack: ExitStack, folder: Path, patience: Patience, say: Callable[[st
     say(f"importing {past.DAYS} days of the shop's past")
     _import_past(folder, path, patience)
     exporter, url = _exporter(stack, folder, path, patience)
-    options = bundle.Options(time_scale=TIME_SCALE, page_url=sink.url("/page"), notify_url=sink.url("/notify"))
+    options = bundle.Options(
+        time_scale=TIME_SCALE,
+        exporter_url=url,
+        page_url=sink.url("/page"),
+        notify_url=sink.url("/notify"),
+        digest_url=sink.url("/digest"),
+    )
     bundle.write(folder, options)
     alertmanager = _component(
         stack,

@@ -20,6 +20,8 @@ LATENCY_POINTS: Final = 7.5
 """Half of what latency can cost: twice its normal."""
 ENOUGH_REQUESTS: Final = 50
 COST_FACTOR: Final = 2
+FROZEN_DAYS: Final = 4
+"""Real days on every clock: a baseline is learnt by the hour of the day, which no demo shortens."""
 
 RESISTING: Final = Alert(
     name="CrawlTargetResisting",
@@ -124,7 +126,7 @@ COST: Final = Alert(
 )
 FROZEN: Final = Alert(
     name="CrawlBaselineFrozen",
-    expr='max by ($by) (crawlhealth_baseline_age_seconds{job="$job"}) > ${4d}',
+    expr=f'max by ($by) (crawlhealth_baseline_age_seconds{{job="$job"}}) > {FROZEN_DAYS * 86400}',
     for_=timedelta(hours=1),
     severity=Severity.INFO,
     summary="A site's normal is no longer learnt, because too few good hours are left.",

@@ -103,7 +103,10 @@ def _cells(lines: Iterable[str]) -> Iterator[tuple[int, str, object, object]]:
         if text.startswith("{"):
             yield number, *_of_json(number, text)
             continue
-        cells = [cell.strip() for cell in next(csv.reader([text]))]
+        try:
+            cells = [cell.strip() for cell in next(csv.reader([text]))]
+        except csv.Error as error:
+            raise LabelError(f"line {number}: {error}: write {','.join(NAMES)}") from error
         if number == 1 and {cell.lower() for cell in cells} >= set(NAMES):
             order = [[cell.lower() for cell in cells].index(name) for name in NAMES]
             continue

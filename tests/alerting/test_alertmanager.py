@@ -17,7 +17,7 @@ import yaml
 from alerting.alertmanagers import Sink, alertmanager, muted, options_for, post
 from alerting.test_expressions import known_with_records, labels_of
 from crawlhealth import bundle
-from crawlhealth.bundle.alertmanager import DIGEST, INHIBITIONS, NOTIFY, PAGE, WORKING_HOURS
+from crawlhealth.bundle.alertmanager import DIGEST, INHIBITIONS, NOTIFY, OUTAGE, PAGE, WORKING_HOURS
 from crawlhealth.bundle.model import Alert, Options, Scope, Severity
 from crawlhealth.bundle.rules import expression
 from crawlhealth.config import ScoreSettings
@@ -191,6 +191,16 @@ def test_without_uplink_one_alert_is_told_and_none_about_a_site(tmp_path: Path) 
         sink.wait_for("/notify", ("CrawlUnknownToUs", "", "firing"))
         assert sink.told("/page") == [("CrawlUplinkDown", "", "firing")]
         assert sink.told("/notify") == [("CrawlUnknownToUs", "", "firing")]
+
+
+def test_what_an_outage_leaves_behind_is_not_told_and_refusals_are(tmp_path: Path) -> None:
+    with running(tmp_path) as (sink, url):
+        post(url, firing("CrawlUplinkOutage", instance="a"))
+        sink.wait_for("/digest", ("CrawlUplinkOutage", "", "firing"))
+        post(url, *(firing(name) for name in OUTAGE.targets), firing("CrawlRouteFailing"))
+        sink.wait_for("/notify", ("CrawlRouteFailing", "shop", "firing"))
+        assert muted(url) == sorted((name, "shop") for name in OUTAGE.targets)
+        assert [name for name, _, _ in sink.told("/notify")] == ["CrawlRouteFailing"]
 
 
 def test_the_uplink_of_one_region_mutes_no_site_of_another(tmp_path: Path) -> None:

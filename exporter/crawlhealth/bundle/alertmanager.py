@@ -80,6 +80,15 @@ INHIBITIONS: Final = (
 
 UPLINK: Final = "CrawlUplinkDown"
 """While it fires nothing is told of any site with the same group labels; it comes before anything can be."""
+OUTAGE: Final = Quiet(
+    because="CrawlUplinkOutage",
+    targets=(
+        "CrawlErrorsHigh", "CrawlRouteErrorsHigh", "CrawlCanaryFailing", "CrawlCanaryLate", "CrawlCanaryStale",
+        "CrawlVolumeHalved", "CrawlRecordsHalved", "CrawlScoreUnknown",
+    ),
+    equal=("$group",),
+)  # fmt: skip
+"""What an outage leaves behind in counts of an hour: not told afterwards either, of any site. Refusals are."""
 
 
 def files(options: Options) -> Mapping[str, str]:
@@ -93,7 +102,7 @@ def alertmanager(options: Options) -> str:
         {
             "templates": [messages.PATH.removeprefix("alerting/")],
             "route": _routes(options),
-            "inhibit_rules": [*_uplink(options), *(_quiet(one, options) for one in INHIBITIONS)],
+            "inhibit_rules": [_uplink(options), *(_quiet(one, options) for one in (OUTAGE, *INHIBITIONS))],
             "time_intervals": [
                 {
                     "name": WORKING_HOURS,
@@ -154,33 +163,31 @@ def _severity(severity: Severity) -> str:
     return f'severity="{severity}"'
 
 
-def _uplink(options: Options) -> list[dict[str, Any]]:
-    equal = {"equal": list(options.group_labels)} if options.group_labels else {}
-    return [
-        {
-            "source_matchers": [f'alertname="{UPLINK}"'],
-            "target_matchers": ['alertname=~"Crawl.+"', 'site=~".+"'],
-            **equal,
-        }
-    ]
+def _uplink(options: Options) -> dict[str, Any]:
+    return {
+        "source_matchers": [f'alertname="{UPLINK}"'],
+        "target_matchers": ['alertname=~"Crawl.+"', 'site=~".+"'],
+        **_equal(("$group",), options),
+    }
 
 
 def _quiet(quiet: Quiet, options: Options) -> dict[str, Any]:
     return {
         "source_matchers": [f'alertname="{quiet.because}"'],
         "target_matchers": [_named(quiet.targets)],
-        "equal": _labels(quiet.equal, options.group_labels),
+        **_equal(quiet.equal, options),
     }
+
+
+def _equal(written: Sequence[str], options: Options) -> dict[str, list[str]]:
+    """The labels that must be the same, each once: a group label may be one that the alert has of its own."""
+    stands_for = {"$site": (*options.group_labels, "site"), "$group": options.group_labels}
+    labels = dict.fromkeys(label for one in written for label in stands_for.get(one, (one,)))
+    return {"equal": list(labels)} if labels else {}
 
 
 def _named(names: Sequence[str]) -> str:
     return f'alertname="{names[0]}"' if len(names) == 1 else f'alertname=~"{"|".join(names)}"'
-
-
-def _labels(written: Sequence[str], group_labels: Sequence[str]) -> list[str]:
-    """The labels that must be the same, each once: a group label may be one that the alert has of its own."""
-    stands_for = {"$site": (*group_labels, "site"), "$group": tuple(group_labels)}
-    return list(dict.fromkeys(label for one in written for label in stands_for.get(one, (one,))))
 
 
 def _webhook(name: str, url: str, *, send_resolved: bool = True) -> dict[str, Any]:

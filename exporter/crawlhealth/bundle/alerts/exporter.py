@@ -9,7 +9,15 @@ from crawlhealth.bundle.model import Alert, Group, Options, Scope, Severity
 
 
 def _alert(
-    name: str, *, expr: str, severity: Severity, summary: str, description: str, minutes: int, window_minutes: int = 15
+    name: str,
+    *,
+    expr: str,
+    severity: Severity,
+    summary: str,
+    description: str,
+    minutes: int,
+    window_minutes: int = 15,
+    keep_minutes: int = 0,
 ) -> Alert:
     return Alert(
         name=name,
@@ -18,6 +26,7 @@ def _alert(
         summary=summary,
         description=description,
         for_=timedelta(minutes=minutes),
+        keep_firing_for=timedelta(minutes=keep_minutes),
         window=timedelta(minutes=window_minutes),
         scope=Scope.EXPORTER,
     )
@@ -28,11 +37,24 @@ ALERTS: Final = (
         "CrawlUplinkDown",
         expr='crawlhealth_uplink_up{job="$job"} == 0',
         minutes=1,
+        keep_minutes=5,  # what it mutes takes an evaluation or a canary's run to end, and a bad line comes back
         severity=Severity.CRITICAL,
         summary="Our own connection is down: no site is to blame for what fails now.",
         description=(
             "{{ $labels.instance }} reaches nothing: every canary fails to connect, or the reference does."
             " You decide: call whoever runs the network."
+        ),
+    ),
+    _alert(
+        "CrawlUplinkOutage",
+        expr='min_over_time(max_over_time(crawlhealth_uplink_up{job="$job"}[5m])[$window:1m]) == 0',
+        minutes=0,
+        window_minutes=120,
+        severity=Severity.INFO,
+        summary="Our own connection was down within the last two hours: counts of the hour still show it.",
+        description=(
+            "{{ $labels.instance }} reached nothing for five minutes or more. Errors, failing canaries and missing"
+            " volume are not told until two hours after it. You decide: whether to crawl again what was missed."
         ),
     ),
     _alert(

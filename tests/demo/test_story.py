@@ -16,13 +16,17 @@ from pathlib import Path
 import pytest
 import requests
 
+from crawlhealth import bundle
 from crawlhealth.demo import past
 from crawlhealth.demo.live import LiveScreen, Moment, PlainScreen, table
 from crawlhealth.demo.processes import DemoError, Ended, Patience, Process, free_port, get
 from crawlhealth.demo.setting import write_config
 from crawlhealth.demo.sink import Notice, Sink
 from crawlhealth.demo.story import (
+    LATE,
+    MAYBE,
     STORY,
+    TOLD,
     Expectation,
     band_is,
     decoys_are,
@@ -31,6 +35,7 @@ from crawlhealth.demo.story import (
     passed_through,
     reasons_are,
     score_within,
+    untold,
 )
 from crawlhealth.demo.view import View, view
 
@@ -118,6 +123,18 @@ def test_an_expectation_holds_and_fails(expectation: Expectation, good: View, ba
 )
 def test_the_journey(bands: list[str | None], passed: bool) -> None:
     assert passed_through(bands) is passed
+
+
+def test_the_alerts_of_the_story_are_those_it_awaits_and_there_are_such() -> None:
+    awaited = {name for stage in STORY for one in stage.expects for name in one.says.split() if one.paging}
+    assert {name.rstrip(":") for name in awaited if name.startswith("Crawl")} == TOLD
+    assert {alert.name for alert in bundle.alerts()} >= TOLD | MAYBE | LATE
+
+
+def test_an_alert_of_no_stage_is_found() -> None:
+    assert untold([FIRING]) == []
+    strange = Notice(path="/digest", alert="CrawlBaselineFrozen", status="firing", labels={}, summary="")
+    assert untold([FIRING, strange, strange]) == ["CrawlBaselineFrozen"]
 
 
 def test_hostility_accumulates_until_the_recovery() -> None:

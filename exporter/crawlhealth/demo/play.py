@@ -16,7 +16,7 @@ import requests
 from crawlhealth.demo.live import LiveScreen, Moment, PlainScreen, Screen, state
 from crawlhealth.demo.processes import DemoError, Ended, Patience
 from crawlhealth.demo.setting import Setting, set_up
-from crawlhealth.demo.story import JOURNEY, STORY, Expectation, Stage, passed_through
+from crawlhealth.demo.story import JOURNEY, STORY, Expectation, Stage, passed_through, untold
 from crawlhealth.demo.view import View
 
 STAGE_SECONDS: Final = 30.0
@@ -75,6 +75,9 @@ class Play:
                 self.failures += [f"{stage.name}: {said} ({state(view)})" for said in awaited]
                 break
         self.failures += [f"{stage.name}: all the time {said} ({state(seen)})" for said, seen in broken.items()]
+        told = untold(view.notices)
+        if told:
+            self.failures.append(f"{stage.name}: no alert but those of the story ({', '.join(told)})")
         self._screen.say(f"{now - self._begun:6.1f} s    after {stage.name}: {state(view)}")
 
     def _look(self, stage: Stage) -> View:

@@ -163,7 +163,7 @@ def test_one_request_triggers_no_band(settings: ScoreSettings) -> None:
 def test_without_a_baseline_the_signals_are_seen_but_not_scored(settings: ScoreSettings) -> None:
     verdict = judged(slot(NOW - 60, Tally(ok=30, challenge=30)), baseline=None, settings=settings)
     assert (verdict.unknown, verdict.score, verdict.parser_score) == (Unknown.NO_BASELINE, None, None)
-    assert (verdict.penalties, verdict.reasons) == ((), ())
+    assert (verdict.penalties, verdict.reasons, verdict.lower, verdict.drift) == ((), (), None, {})
     assert verdict.window is not None
     assert verdict.window.rates.challenge == 0.5
 

@@ -89,6 +89,28 @@ def test_a_month_of_minutes_stays_exact() -> None:
     assert panel.site_p95[0].tolist() == pytest.approx([stats.middle(150)] * len(LIVES))
 
 
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("dense", [pytest.param(False, id="as a slot"), pytest.param(True, id="without one")])
+def test_an_hour_in_windows_of_seconds_is_its_last_seconds(dense: bool) -> None:
+    """Its requests weigh less and more than any number can hold; a clock of seconds is that of a demo."""
+    made = Windows((1.0, 3.0, 30.0, 600.0), resolution=1.0)
+    hour = slot(NOW - HOUR, Tally(ok=3600, latency={150: 3600}), seconds=HOUR)
+    if dense:
+        values = np.array([[getattr(hour.tally, name) for name in COLUMNS[:-2]]], dtype=np.float64)
+        rows = made.rows_for([(hour.site, hour.route, hour.source)])
+        made.add_dense(rows, hour.start, hour.seconds, values, dense_latency([hour]))
+    else:
+        made.add([hour])
+    panel = made.panel(["books"], NOW)
+    for half_life, total in zip(panel.half_lives, sums(panel), strict=True):
+        weights = [2 ** (-second / half_life) for second in range(1, 3601)]
+        assert total.ok == pytest.approx(math.fsum(weights), rel=1e-9)
+        assert total.answered_squares == pytest.approx(math.fsum(weight**2 for weight in weights), rel=1e-9)
+    assert panel.site_p95[0].tolist() == [stats.middle(150)] * 4
+    made.add([slot(NOW, Tally(ok=7, latency={9: 7}), seconds=1)])
+    assert seen(made)[0].ok == pytest.approx(7 + sum(2.0**-second for second in range(1, 3601)))
+
+
 def test_what_comes_late_counts_as_if_it_had_come_in_time() -> None:
     early, late = slot(NOW - 5 * HOUR, Tally(ok=10)), slot(NOW, Tally(ok=20))
     assert seen(windows(early, late)) == seen(windows(late, early))

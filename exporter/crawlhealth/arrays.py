@@ -23,6 +23,8 @@ Latency = tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.float64]]
 
 MAX_EXPONENT: Final = 60.0
 """The landmark moves before a weight exceeds 2 to this: float32 holds 2^127, and a square has twice the exponent."""
+MAX_SCALE: Final = 500.0
+"""Of a time before the landmark: float64 holds 2^1023, and a square has twice the exponent."""
 PLAIN: Final = len(COLUMNS) - SQUARED
 """How many columns are plain sums."""
 ANSWERED: Final = OUTCOMES - 1
@@ -71,12 +73,12 @@ class Arrays:
         Fine slots are `resolution` seconds wide. `lives` are the half-lives by which each slot fades, the same for all
         or by slot; `shift` is added to the exponents.
         """
-        exponents = (starts[:, None] - self.landmark) / lives + shift
         step = np.log(2) * resolution / lives
         parts = np.maximum(1.0, np.round(seconds / resolution))[:, None]
-        mean = np.expm1(step * parts) / (parts * np.expm1(step))
-        mean_square = np.expm1(2 * step * parts) / (parts * np.expm1(2 * step))
-        return np.exp2(exponents) * mean, np.exp2(2 * exponents) * mean_square
+        last = (starts[:, None] - self.landmark + (parts - 1) * resolution) / lives + shift
+        mean = np.expm1(-step * parts) / (parts * np.expm1(-step))  # by the newest part: the oldest may weigh nothing
+        mean_square = np.expm1(-2 * step * parts) / (parts * np.expm1(-2 * step))
+        return np.exp2(last) * mean, np.exp2(2 * last) * mean_square
 
     def add(
         self,
@@ -108,7 +110,7 @@ class Arrays:
 
     def at(self, rows: NDArray[np.intp], now: float) -> NDArray[np.float64]:
         """The sums of some rows as they weigh at `now`, by half-life and column."""
-        scale = np.exp2(-(now - self.landmark) / self.half_lives)
+        scale = np.exp2(np.minimum((self.landmark - now) / self.half_lives, MAX_SCALE))
         scales = np.repeat(scale[:, None], len(COLUMNS), axis=1)
         scales[:, -SQUARED:] *= scale[:, None]
         block = self.sums[rows]
@@ -129,17 +131,17 @@ class Arrays:
         self.sums[rows] = 0.0
         self.latency[rows] = 0.0
 
-    def due(self) -> bool:
-        """Whether `newest` is too far from the landmark."""
-        return not self.landmark <= self.newest < self.landmark + MAX_EXPONENT * self.half_lives[0]
+    def due(self, last: float) -> bool:
+        """Whether requests of this time, the latest that come now, are too far from the landmark."""
+        return last >= self.landmark + MAX_EXPONENT * float(self.half_lives[0])
 
-    def move_landmark(self) -> None:
-        """Let weights count from `newest` on."""
-        scale = np.exp2(np.minimum((self.landmark - self.newest) / self.half_lives, MAX_EXPONENT))
+    def move_landmark(self, to: float) -> None:
+        """Let weights count from a later time on."""
+        scale = np.exp2((self.landmark - to) / self.half_lives)
         self.sums *= scale[:, None]
         self.sums[:, :, -SQUARED:] *= scale[:, None]
         self.latency *= scale[:, None].astype(np.float32)
-        self.landmark = self.newest
+        self.landmark = to
 
     def grow(self, rows: int) -> None:
         """Make room for at least so many rows."""

@@ -72,7 +72,7 @@ def verdicts(
             penalties=penalties,
             reasons=reasons(penalties) if value is not None else (),
             window=_window(half_lives[window], total, now, tried=tried if read >= 0 else None, cost=rows.paid(place)),
-            lower=Bounds(hard_block=lower[0], challenge=lower[1], soft_block=lower[2], refused=lower[3]),
+            lower=_bounds(lower) if baseline is not None else None,
             baseline=baseline,
             drift={signal: z for signal, z in zip(SIGNALS, drift, strict=True) if z is not None},
             route_refused=refused,
@@ -158,6 +158,10 @@ def _window(
         ),
         cost=cost,
     )
+
+
+def _bounds(lower: Sequence[float]) -> Bounds:
+    return Bounds(hard_block=lower[0], challenge=lower[1], soft_block=lower[2], refused=lower[3])
 
 
 def _penalties(

@@ -111,7 +111,7 @@ class Windows:
         rows = self.rows_for([(slot.site, slot.route, slot.source) for slot in added])
         starts = np.array([slot.start for slot in added])
         seconds = np.array([slot.seconds for slot in added])
-        self._come(float(starts.max()))
+        self._come(float(starts.max()), float((starts + seconds).max()))
         lives, shift = self._faded(added, resets) if resets else (self._lives, 0.0)
         weights = self._arrays.weights(starts, seconds, self.resolution, lives, shift)
         self._arrays.add(rows, values, weights, _latency(tallies))
@@ -132,7 +132,7 @@ class Windows:
         """
         if not len(rows):
             return
-        self._come(start)
+        self._come(start, start + seconds)
         weights = self._arrays.weights(np.array([start]), np.array([seconds]), self.resolution, self._lives)
         self._arrays.add(rows, values, weights, latency)
         self._touch(rows)
@@ -190,11 +190,13 @@ class Windows:
         """A copy of everything, to be kept; strata whose weights have vanished are left out."""
         return self._arrays.copy()
 
-    def _come(self, newest: float) -> None:
+    def _come(self, newest: float, end: float) -> None:
+        """See that what begins as late as `newest`, and ends at `end` the latest, can be weighed."""
         arrays = self._arrays
         arrays.newest = max(arrays.newest, newest)
-        if arrays.due():
-            arrays.move_landmark()
+        last = max(newest, end - self.resolution)
+        if arrays.due(last):
+            arrays.move_landmark(last)
             self._touch(slice(None))
 
     def _touch(self, rows: NDArray[np.intp] | slice) -> None:

@@ -30,7 +30,6 @@ score:
   evaluate_every: 200ms
   windows: [3s]
   min_requests: 10
-  smoothing: 200ms
   enter_after: {{degrading: 500ms, resisting: 1s}}
   leave_after: {{degrading: 1m, resisting: 1m}}
 uplink: {{after: 1s}}

@@ -24,7 +24,6 @@ CONFIG = """
     score:
       evaluate_every: 200ms
       windows: [5s, 10s]
-      smoothing: 200ms
     """
 SCORE, PARSER = "crawlhealth_score", "crawlhealth_parser_score"
 CHALLENGE = "<html><head><title>Just a moment...</title></head><body>Enable JavaScript and cookies to continue</body>"
@@ -73,6 +72,7 @@ def test_challenges_lower_health_blank_fields_the_parser_score_and_a_dead_proxy_
         normal,
         {**pages["challenged"], "body": CHALLENGE, "headers": {"server": "cloudflare"}, "records_valid": 0},
         {**pages["emptied"], "records_valid": 0, "records_invalid": 1, "fields_missing": ["price"]},
+        pages["dead"],
         {"site": "dead", "route": "dc", "reason": "proxy", "count": 100},
         *({**page, "route": "dc"} for page in (pages["challenged"], pages["emptied"])),
     )

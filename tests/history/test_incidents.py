@@ -200,17 +200,19 @@ def test_the_judge_begins_one_follows_it_over_a_restart_and_ends_it(tmp_path: Pa
     )
     now, found = NOW, []
 
-    def until(wanted: set[Band], outcome: Outcome, reason: Reason) -> None:
-        """Send traffic until the band is one of those, through a restart at once."""
+    def until(wanted: Band, *, refused: int) -> None:
+        """Send traffic, of a hundred so many refused, until the band is that one, through a restart at once."""
         nonlocal now
         history = History.open(path, SETTINGS, now=now)
         judge = Judge(history)
         for _ in range(2000):
             now += 60
-            history.add(observation(outcome=outcome, reason=reason, at=now, count=100))
+            history.add(observation(at=now, count=100 - refused))
+            if refused:
+                history.add(observation(outcome=Outcome.HARD_BLOCK, reason=Reason.HTTP_403, at=now, count=refused))
             history.commit(now)
             judge.judge(config, now)
-            if judge.verdicts["books"].band in wanted:
+            if judge.verdicts["books"].band is wanted:
                 break
         else:
             pytest.fail(f"the band stays {judge.verdicts['books'].band}")
@@ -218,10 +220,10 @@ def test_the_judge_begins_one_follows_it_over_a_restart_and_ends_it(tmp_path: Pa
         found.append((judge.verdicts["books"].at, count(history)))
         history.close()
 
-    until({Band.NORMAL}, Outcome.OK, Reason.SERVED)
-    until({Band.DEGRADING, Band.RESISTING}, Outcome.HARD_BLOCK, Reason.HTTP_403)
-    until({Band.RESISTING}, Outcome.HARD_BLOCK, Reason.HTTP_403)
-    until({Band.NORMAL}, Outcome.OK, Reason.SERVED)
+    until(Band.NORMAL, refused=0)
+    until(Band.DEGRADING, refused=40)
+    until(Band.RESISTING, refused=99)
+    until(Band.NORMAL, refused=0)
     with closing(Decisions.open(path, now=now)) as decisions:
         (one,) = decisions.incidents()
     assert (one.start, one.end) == (found[1][0], found[3][0])

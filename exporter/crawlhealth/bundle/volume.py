@@ -8,7 +8,7 @@ Three things are judged alike: production requests of a site (`site:crawl_reques
 | `…:increase1h`, `…:increase1d` | counted in the last hour, in the last day; a series that vanished counts as 0 |
 | `…:increase1h_median7d`, `…:increase1d_median7d` | the median of the seven days before, at this time of day |
 | `…:increase1h_reference`, `…:increase1d_reference` | yesterday's; the median where that is out of line with it |
-| `…:increase1h_least` | the least median of the two hours around this time of day |
+| `…:increase1h_least` | the least median of an hour and a quarter to either side of this time of day |
 | `…:volume_ratio`, `…:volume_ratio1d` | the share of the reference that was counted, where that is at least 100 |
 | `…:volume_halved` | 1: half is gone and no week had it so, 0: not; absent where there is too little to tell |
 | `…:increase1d_avg3d` | a day's count, over three days: what slow changes are looked for in |
@@ -113,7 +113,7 @@ def _counts(subject: Subject, options: Options) -> tuple[Record, ...]:
             name=f"{p}:increase1h_reference",
             expr=_reference(p, on, "increase1h"),
         ),
-        Record(name=f"{p}:increase1h_least", expr=f"min_over_time({p}:increase1h_median7d[2h] offset 23h)"),
+        Record(name=f"{p}:increase1h_least", expr=f"min_over_time({p}:increase1h_median7d[2h30m] offset 22h45m)"),
         Record(
             name=f"{p}:increase1d",
             expr=f"24 * avg_over_time({p}:increase1h[1d])\nand last_over_time({p}:increase1h[6h] offset 20h)",

@@ -1,0 +1,158 @@
+"""The normal: what a site's own hours of two weeks were like, one by one and in all.
+
+An hour is looked at six hours after its end, when it is known what came next, and remembered where it was good: so no
+incident teaches anything. Levels are medians of what is remembered, without the last day.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from crawlhealth.bundle.fleet.terms import HOSTILE, SETTINGS, WIDTHS, any_of, labelled, recent
+from crawlhealth.bundle.fleet.windows import RATE, TIMED_RATE
+from crawlhealth.bundle.model import Record
+from crawlhealth.dispersion import TOGETHER, UPPER, UPPER_Z
+
+LEAST_HOURS: Final = 24
+MATURE_HOURS: Final = 42
+"""So many hours are remembered of a site that is three days old: from then on the last day is left out."""
+LEAST_SPREAD_SCORE: Final = 80
+
+HOURLY: Final = "site_outcome:crawl_requests:rate1h"
+BLOCK: Final = "site_signal:crawl_hour:ratio"
+WIDE_BLOCK: Final = "site_signal:crawl_six_hours:ratio"
+WORST: Final = "site:crawl_hour:worst_score"
+LEARNT: Final = "site_signal:crawl_hour:learnt"
+SWUNG: Final = "site_signal:crawl_hour:swung"
+SWUNG_WIDE: Final = "site_signal:crawl_six_hours:swung"
+LEVEL: Final = "site_signal:crawlhealth_baseline:median14d"
+VARIANCE: Final = "site_signal:crawlhealth_baseline:variance14d"
+LASTING: Final = "site_signal:crawlhealth_baseline:lasting14d"
+SWING: Final = "site_window_signal:crawlhealth_baseline:variance14d"
+SCORE: Final = "site:crawlhealth_score"
+BAND: Final = "site:crawlhealth_band:level"
+
+SHARES_ONLY: Final = '{signal!~"latency|inverse_size"}'
+LATENCY_ONLY: Final = '{signal="latency"}'
+LEVELS: Final = recent(LEVEL, SHARES_ONLY, within="15m")
+"""The normal shares, by site and signal."""
+
+_COUNTS: Final = {
+    "1h": f"last_over_time({HOURLY}{{@match}}[15m] offset 6h) * ${{1h}}",
+    "6h": f"avg_over_time({RATE}{{@match}}[6h] offset 6h) * ${{6h}}",
+    "24h": f"avg_over_time({HOURLY}{{@match}}[23h] offset 6h) * ${{24h}}",
+}
+"""Requests by outcome in so long a time, which ended six hours ago."""
+_FIRST_MINUTES: Final = "and on () vector(time() % ${1h}) < ${5m}"
+"""One result an hour, of a group that is evaluated every five minutes."""
+
+
+def _answered(width: str) -> str:
+    answered = _COUNTS[width].replace("@match", 'outcome!="error"')
+    return f"(sum by ($by) ({answered}) >= {SETTINGS.baseline.min_requests})"
+
+
+def _shares(width: str) -> str:
+    hostile, answered = _COUNTS[width].replace("@match", f'outcome=~"{HOSTILE}"'), _answered(width)
+    return any_of(
+        f'sum by ($by, signal) (label_replace({hostile}, "signal", "$$1", "outcome", "(.*)"))'
+        f" / on ($on) group_left () {answered}",
+        labelled(f"sum by ($by) ({hostile}) / {answered}", "signal", "refused"),
+        labelled(f"1 / {answered}", "signal", "inverse_size"),
+    )
+
+
+def _latency(window: str) -> str:
+    p95 = f"histogram_quantile(0.95, avg_over_time({TIMED_RATE}[{window}] offset 6h))"
+    return labelled(f"ln({p95} > 0)", "signal", "latency")
+
+
+_GONE_BY: Final = "offset 19h"
+"""An hour's dispersion is remembered a day after its end: the hours before a bad band are no good."""
+
+
+def _swung(record: str) -> str:
+    return (
+        f"last_over_time({record}[15m] {_GONE_BY})\n{_FIRST_MINUTES}\n"
+        f"unless on ($on) last_over_time({WORST}[15m] {_GONE_BY}) < {LEAST_SPREAD_SCORE}\n"
+        f"unless on ($on) {recent(WORST, within='15m')} == 0"
+    )
+
+
+LEARNING: Final = (
+    Record(name=HOURLY, expr=f"avg_over_time({RATE}[1h])"),
+    Record(
+        name=WORST,
+        expr=any_of(
+            f"0 * (max_over_time({BAND}[27h] offset 4h) >= 1)",
+            f"min_over_time({SCORE}[1h] offset 6h)",
+        ),
+    ),
+    Record(name=BLOCK, expr=any_of(_shares("1h"), _shares("6h"), _shares("24h"), _latency("1h"))),
+    Record(name=WIDE_BLOCK, expr=any_of(_shares("6h"), _shares("24h"), _latency("6h"))),
+    Record(
+        name=LEARNT,
+        expr=(
+            f"{recent(BLOCK, within='15m')}\n{_FIRST_MINUTES}\n"
+            f"unless on ($on) {recent(WORST, within='15m')} < {SETTINGS.baseline.least_score}"
+        ),
+    ),
+    Record(name=SWUNG, expr=_swung(BLOCK)),
+    Record(name=SWUNG_WIDE, expr=_swung(WIDE_BLOCK)),
+)
+
+
+def _level(matcher: str) -> str:
+    mature, young = f"{LEARNT}{matcher}[14d] offset 18h", f"{LEARNT}{matcher}[3d]"
+    level = SETTINGS.baseline.level
+    return any_of(
+        f"(quantile_over_time({level}, {mature}) and count_over_time({mature}) >= {MATURE_HOURS})",
+        f"(quantile_over_time({level}, {young}) and count_over_time({young}) >= {LEAST_HOURS})",
+    )
+
+
+def _variance(hours: str, window: str) -> str:
+    """The variance beyond chance: of shares about a straight line, of latency from its upper quantile."""
+    inverse, latency = f'{hours}{{signal="inverse_size"}}[{window}]', f"{hours}{LATENCY_ONLY}[{window}]"
+    shares = f"{hours}{SHARES_ONLY}[{window}]"
+    line = f"deriv({shares}) ^ 2 * (count_over_time({shares}) * ${{1h}}) ^ 2 / 12"
+    chance = f"(0.25 - (avg_over_time({shares}) - 0.5) ^ 2) * on ($on) group_left () avg_over_time({inverse})"
+    upper = f"quantile_over_time({UPPER}, {latency}) - quantile_over_time(0.5, {latency})"
+    return any_of(
+        f"(clamp_min(stdvar_over_time({shares}) - {line} - {chance}, 0) and count_over_time({shares}) >= {LEAST_HOURS})",
+        f"((({upper}) / {UPPER_Z}) ^ 2 and count_over_time({latency}) >= {LEAST_HOURS})",
+    )
+
+
+def _lasting() -> str:
+    """What of the variance lasts: six hours together vary by it and a sixth of the rest."""
+    all_of_it = recent(VARIANCE, within="15m")
+    wide = f"({_variance(SWUNG_WIDE, '14d')})"
+    share = f"clamp(({TOGETHER} * {wide} / ({all_of_it} > 0) - 1) / {TOGETHER - 1}, 0, 1)"
+    return any_of(f"{share} * {all_of_it}", all_of_it)
+
+
+def _swing() -> str:
+    """The variance of what each window holds: all that lasts, and less of the rest the wider it is."""
+    lasting, all_of_it = recent(LASTING, within="15m"), recent(VARIANCE, within="15m")
+    return any_of(
+        *[
+            labelled(f"{lasting} * {1 - 1 / width:.6g} + {all_of_it} * {1 / width:.6g}", "window", window)
+            for window, width in WIDTHS.items()
+        ]
+    )
+
+
+LEARNT_FROM: Final = (
+    Record(
+        name=LEVEL,
+        expr=any_of(
+            f"({_level(SHARES_ONLY)})",
+            f"exp({_level(LATENCY_ONLY)})",
+            recent(LEVEL, within="1h"),
+        ),
+    ),
+    Record(name=VARIANCE, expr=any_of(f"({_variance(SWUNG, '14d')})", f"({_variance(LEARNT, '3d')})", f"0 * {recent(LEVEL, within='15m')}")),
+    Record(name=LASTING, expr=_lasting()),
+    Record(name=SWING, expr=_swing()),
+)

@@ -1,0 +1,167 @@
+"""The score: shares less what chance and the site's own swings explain, what they cost, and the lowest of all windows."""
+
+from __future__ import annotations
+
+import math
+from typing import Final
+
+from crawlhealth import score
+from crawlhealth.bundle.fleet.normal import LATENCY_ONLY, LEVEL, LEVELS, SHARES_ONLY, SWING
+from crawlhealth.bundle.fleet.terms import LATENCY_WINDOWS, NUMBERS, SETTINGS, WIDTHS, WINDOWS, any_of, constants, greater, labelled, recent
+from crawlhealth.bundle.fleet.windows import ANSWERED, REQUESTS, SHARE, SIZE, TIMED
+from crawlhealth.bundle.model import Record
+from crawlhealth.margins import LEAST_SHARE, LEAST_VARIANCE, RARE_PER_DECADE
+from crawlhealth.quantiles import Z
+
+ABOVE: Final = "site_window_signal:crawl_share:above_normal"
+DEVIATION: Final = "site_window_signal:crawl_share:deviation"
+USUAL: Final = "site_window_signal:crawl_share:usual_margin"
+REACH: Final = "site_window_signal:crawl_share:rare_reach"
+LOWER: Final = "site_window_signal:crawl_share:lower_bound"
+SLOW: Final = "site_window:crawl_duration:badness"
+POINTS: Final = "site_window_signal:crawlhealth_penalty_points"
+CAP: Final = "site_window:crawlhealth_refused_cap:points"
+WINDOW_SCORE: Final = "site_window:crawlhealth_score"
+SHORTEST: Final = "site:crawlhealth_window:shortest"
+REFUSED_ONLY: Final = '{signal="refused"}'
+KNOWN: Final = "site_window:crawlhealth_score:known"
+
+_BY_SIGNAL: Final = "on ($on, signal) group_left ()"
+_BY_WINDOW: Final = "on ($on, window) group_left ()"
+_ABOVE: Final = recent(ABOVE)
+_SIZE: Final = recent(SIZE)
+_SWING: Final = recent(SWING, SHARES_ONLY, within="15m")
+_BELIEVED: Final = f"clamp({LEVELS}, {LEAST_SHARE:g}, {1 - LEAST_SHARE:g})"
+
+
+def _spread_of(share: str) -> str:
+    """p (1 - p), with p in it once."""
+    return f"(0.25 - ({share} - 0.5) ^ 2)"
+
+
+def _usual() -> str:
+    """Noise and swing together: the distance to Wilson's lower bound, and a deviation below, in squares."""
+    z = SETTINGS.margins.noise
+    half = f"{z} * sqrt({_spread_of(_ABOVE)} * {_BY_WINDOW} {_SIZE} + {z * z / 4:.6g})"
+    noise = f"({half} + {z * z:.6g} * {_ABOVE} - {z * z / 2:.6g}) / {_BY_WINDOW} ({_SIZE} + {z * z:.6g})"
+    room = f"clamp_max({_spread_of(_ABOVE)} / {_BY_SIGNAL} {_spread_of(_BELIEVED)}, 1)"
+    return f"sqrt(({noise}) ^ 2\n+ {_SWING} * {SETTINGS.margins.swing**2:g} * {room})"
+
+
+def _deviation() -> str:
+    """By how much a share varies, by chance and of itself."""
+    chance = f"clamp_min({_spread_of(LEVELS)}, {LEAST_VARIANCE:g})"
+    return f"sqrt((0 * {_ABOVE} + {_BY_SIGNAL} {chance}) / {_BY_WINDOW} clamp_min({_SIZE}, 1)\n+ {_SWING})"
+
+
+def _reach() -> str:
+    """How far above its level a share goes once in a long while; one that moves by more than itself is not believed."""
+    deviation = recent(DEVIATION)
+    rare = {
+        window: max(0.0, SETTINGS.margins.rare - RARE_PER_DECADE * math.log10(width)) / 2
+        for window, width in WIDTHS.items()
+    }
+    scale = f"({deviation} >= {_BY_SIGNAL} {_BELIEVED} or 0 * {deviation} + {_BY_SIGNAL} {_BELIEVED})"
+    angle = (
+        f"{deviation} * on (window) group_left () {constants('window', rare)}\n/ sqrt({_spread_of(f'clamp_max({scale}, 0.5)')})"
+    )
+    return f"sin(clamp_max(({angle}) + {_BY_SIGNAL} asin(sqrt({_BELIEVED})), pi() / 2)) ^ 2 - {_BY_SIGNAL} {_BELIEVED}"
+
+
+def _lower() -> str:
+    allowed = 100 - SETTINGS.bands.degrading
+    weights = SETTINGS.weights
+    each = constants(
+        "signal",
+        {
+            signal: score.FULL_PENALTY_EXCESS * min(1.0, allowed / weight)
+            for signal, weight in (
+                ("hard_block", weights.hard_block),
+                ("challenge", weights.challenge),
+                ("soft_block", weights.soft_block),
+            )
+        },
+    )
+    reach = recent(REACH)
+    shares = f'{recent(REACH, """{signal!="refused"}""")} - on (signal) group_left () {each}'
+    refused = (
+        f'{recent(REACH, """{signal="refused"}""")} - {_BY_SIGNAL}'
+        f" {allowed / 100:g} * clamp_min(1 - {LEVELS}, {score.MIN_SERVED:g})"
+    )
+    excess = f"({_ABOVE} - {_BY_SIGNAL} {LEVELS})"
+    further = f"clamp(2 - {excess} / clamp_min({reach}, {LEAST_SHARE:g}), 0, 1)"
+    rare = f"(({any_of(shares, refused)}) * {further})"
+    return f"clamp({_ABOVE} - {greater(recent(USUAL), rare)}, 0, 1)"
+
+
+def _slow() -> str:
+    """How bad latency is, by the windows that hold histograms."""
+    p95 = f"(histogram_quantile(0.95, {recent(TIMED, within='15m')}) > 0)"
+    p90 = f"(histogram_quantile(0.9, {recent(TIMED, within='15m')}) > 0)"
+    z = Z
+    n = f"clamp_min({_SIZE}, 1)"
+    low = (
+        f"(({n} * 0.95 + {z * z / 2:.6g} - {z:g} * sqrt({n} * 0.0475 + {z * z / 4:.6g})) / ({n} + {z * z:.6g}))"
+    )
+    noise = f"ln({p95} / {p90}) * (0.95 - {low}) / 0.05"
+    variance = f"sum without (signal) ({recent(SWING, LATENCY_ONLY, within='15m')})"
+    seconds = f"{p95} * exp(-sqrt(({noise}) ^ 2 + {variance}))"
+    normal = f'sum by ($by) ({recent(LEVEL, """{signal="latency"}""", within="15m")})'
+    return f"clamp((({seconds}) / on ($on) group_left () clamp_min({normal}, 0.001) - 1) / {score.FULL_PENALTY_SLOWDOWN:g}, 0, 1)"
+
+
+def _points() -> str:
+    weights = SETTINGS.weights
+    each = constants(
+        "signal",
+        {"hard_block": weights.hard_block, "challenge": weights.challenge, "soft_block": weights.soft_block},
+    )
+    excess = f'({recent(LOWER, """{signal!="refused"}""")} - {_BY_SIGNAL} {LEVELS})'
+    hostile = f"clamp({excess} / {score.FULL_PENALTY_EXCESS:g}, 0, 1) * on (signal) group_left () {each}"
+    slow = []
+    for place, window in enumerate(WINDOWS):
+        source = LATENCY_WINDOWS[place // 2]
+        one = f'sum by ($by) ({recent(SLOW, f"""{{window="{source}"}}""")}) * {weights.latency:g}'
+        slow.append(labelled(labelled(one, "signal", "latency"), "window", window))
+    return any_of(hostile, *slow)
+
+
+def _cap() -> str:
+    """What the refused cap takes beyond the other points, by window."""
+    excess = f'clamp_min({recent(LOWER, """{signal="refused"}""")} - {_BY_SIGNAL} {LEVELS}, 0)'
+    left = f"100 * clamp(1 - {excess} / {_BY_SIGNAL} clamp_min(1 - {LEVELS}, {score.MIN_SERVED:g}), 0, 1)"
+    return f"clamp_min(100 - sum by ($by, window) ({recent(POINTS)}) - sum without (signal) ({left}), 0)"
+
+
+def _known() -> str:
+    enough = f"{recent(REQUESTS)} >= {SETTINGS.min_requests - 1e-6}"
+    errors = f"({recent(ANSWERED)} * 2 < ({enough}))"
+    shortest = f"on ($on) group_left () {recent(SHORTEST)}"
+    return (
+        f"{recent(WINDOW_SCORE)}\nand on ($on, window) ({enough})\nunless on ($on, window) {errors}\n"
+        f"unless on ($on) ({errors} * 0 + on (window) group_left () {NUMBERS} == {shortest})"
+    )
+
+
+SCORED: Final = (
+    Record(name=ABOVE, expr=f"{recent(SHARE)} > {_BY_SIGNAL} {LEVELS}"),
+    Record(name=USUAL, expr=_usual()),
+    Record(name=DEVIATION, expr=_deviation()),
+    Record(name=REACH, expr=_reach()),
+    Record(name=LOWER, expr=_lower()),
+    Record(name=SLOW, expr=_slow()),
+    Record(name=POINTS, expr=_points()),
+    Record(name=CAP, expr=_cap()),
+    Record(
+        name=WINDOW_SCORE,
+        expr=(
+            f"(100 - sum by ($by, window) ({recent(POINTS)} or {recent(CAP)})\nor 0 * {_SIZE} + 100)\n"
+            f"and on ($on) {recent(LEVEL, REFUSED_ONLY, within='15m')}"
+        ),
+    ),
+    Record(
+        name=SHORTEST,
+        expr=f"min by ($by) (({recent(REQUESTS)} >= {SETTINGS.min_requests - 1e-6}) * 0 + on (window) group_left () {NUMBERS})",
+    ),
+    Record(name=KNOWN, expr=_known()),
+)

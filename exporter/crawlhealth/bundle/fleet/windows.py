@@ -1,0 +1,144 @@
+"""The windows: what each half-life holds of every site, from the counters alone.
+
+`site_window_outcome:crawl_requests:weighted` are exponentially weighted sums that go on from their own last result:
+what was there fades by the time since then, whatever that is, and what came since is added. A late or missed evaluation
+loses nothing, a result that is not visible yet is no harm, and after an hour without any they begin anew.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from crawlhealth.bundle.fleet.terms import (
+    HOSTILE, LATENCY_WINDOWS, WINDOWS, add_up, any_of, labelled, recent, windowed,
+)  # fmt: skip
+from crawlhealth.bundle.model import Record
+
+MEMORY: Final = "1h"
+"""So long ago the last result may be."""
+LATEST: Final = "15m"
+"""And so much time at most does a rate stand for."""
+NO_RESET: Final = 9
+VANISHED: Final = 1e-4
+"""Sums of weights that are less are nothing."""
+
+RATE: Final = "site_outcome:crawl_requests:rate5m"
+ELAPSED: Final = "site:crawl_requests:elapsed"
+FADE: Final = "site_window:crawl_requests:fade"
+FRESH: Final = "site:crawlhealth_reset:fresh"
+CONTENT: Final = "site_outcome:crawl_requests:reset_to"
+WEIGHTED: Final = "site_window_outcome:crawl_requests:weighted"
+SQUARES: Final = "site_window:crawl_answered:squares"
+CLOCK: Final = "site:crawl_requests:weighted_timestamp"
+REQUESTS: Final = "site_window:crawl_requests:weighted"
+ANSWERED: Final = "site_window:crawl_answered:weighted"
+SIZE: Final = "site_window:crawl_answered:size"
+SHARE: Final = "site_window_signal:crawl_share:ratio"
+
+TIMED_RATE: Final = "site_le:crawl_duration:rate5m"
+TIMED_ELAPSED: Final = "site:crawl_duration:elapsed"
+TIMED: Final = "site_window_le:crawl_duration:weighted"
+TIMED_CLOCK: Final = "site:crawl_duration:weighted_timestamp"
+
+RESET_AT: Final = "site:crawlhealth_reset:timestamp"
+RESET_TO: Final = "site:crawlhealth_reset:window"
+
+_BY_WINDOW: Final = "on ($on, window) group_left ()"
+_BY_SITE: Final = "on ($on) group_left ()"
+
+
+def _elapsed(clock: str, new: str, interval: str) -> str:
+    """Seconds since the windows were brought up to date; one interval for what is new."""
+    return f"time() - {recent(clock, within=MEMORY)}\nor 0 * max by ($by) ({recent(new)}) + {interval}"
+
+
+def _fresh(elapsed: str) -> str:
+    """The place of the window that longer ones are to become, since they were brought up to date."""
+    reset = f"{recent(RESET_TO, within='15m')} and time() - {recent(RESET_AT, within='15m')} <= {recent(elapsed)}"
+    return f"({reset})\nor 0 * {recent(elapsed)} + {NO_RESET}"
+
+
+def _held(record: str, content: str) -> str:
+    """What was in every window, resets carried out."""
+    became = [
+        labelled(f"({content} and on ($on) {recent(FRESH)} < {place})", "window", window)
+        for place, window in enumerate(WINDOWS)
+        if place
+    ]
+    return any_of(*became, recent(record, within=MEMORY))
+
+
+def _content(record: str, by: str) -> str:
+    chosen = [labelled(f"({recent(FRESH)} == {place})", "window", window) for place, window in enumerate(WINDOWS[:-1])]
+    return f"sum by ({by}) ({recent(record, within=MEMORY)} and on ($on, window) ({any_of(*chosen)}))"
+
+
+def _weighted(record: str, by: str, *, power: str, content: str, new: str) -> str:
+    """The sums of weights to a power: `new` is a rate by site and whatever else."""
+    fade = f"{recent(FADE)}{power}"
+    came = windowed(f"{new} * {_BY_SITE} clamp_max({recent(ELAPSED)}, ${{{LATEST}}})")
+    return add_up(
+        f"{by}, window",
+        held=f"({_held(record, content)}) * {_BY_WINDOW} {fade} > {VANISHED}",
+        new=f"({came}) * {_BY_WINDOW} sqrt({fade})",
+    )
+
+
+_HOSTILE: Final = recent(WEIGHTED, f'{{outcome=~"{HOSTILE}"}}')
+_SOME: Final = f"{_BY_WINDOW} ({recent(ANSWERED)} > 0)"
+
+COUNTED: Final = (
+    Record(name=RATE, expr="sum by ($by, outcome) (rate(crawlhealth_requests_total{$traffic}[5m]))"),
+    Record(name=ELAPSED, expr=_elapsed(CLOCK, RATE, "${1m}")),
+    Record(name=FADE, expr=windowed(f"0.5 ^ ({recent(ELAPSED)} / @window)")),
+    Record(name=FRESH, expr=_fresh(ELAPSED)),
+    Record(name=CONTENT, expr=_content(WEIGHTED, "$by, outcome")),
+    Record(
+        name=SQUARES,
+        expr=_weighted(
+            SQUARES, "$by", power=" ^ 2", content=_content(SQUARES, "$by"),
+            new=f'sum by ($by) ({recent(RATE, """{outcome!="error"}""")})',
+        ),
+    ),
+    Record(
+        name=WEIGHTED,
+        expr=_weighted(WEIGHTED, "$by, outcome", power="", content=recent(CONTENT, within="1m"), new=recent(RATE)),
+    ),
+    Record(name=CLOCK, expr=f"0 * {recent(ELAPSED)} + time()"),
+    Record(name=REQUESTS, expr=f"sum by ($by, window) ({recent(WEIGHTED)})"),
+    Record(name=ANSWERED, expr=f'sum by ($by, window) ({recent(WEIGHTED, """{outcome!="error"}""")})'),
+    Record(name=SIZE, expr=f"{recent(ANSWERED)} ^ 2 / ({recent(SQUARES)} > 0)"),
+    Record(
+        name=SHARE,
+        expr=any_of(
+            f'sum by ($by, window, signal) (label_replace({_HOSTILE}, "signal", "$$1", "outcome", "(.*)")) / {_SOME}',
+            labelled(f"sum by ($by, window) ({_HOSTILE}) / {_SOME}", "signal", "refused"),
+        ),
+    ),
+)  # fmt: skip
+
+
+def _timed() -> str:
+    short, wide = LATENCY_WINDOWS
+    since = recent(TIMED_ELAPSED, within="15m")
+    became = labelled(
+        f'(sum by ($by, le) ({recent(TIMED, f"""{{window="{short}"}}""", within=MEMORY)}) and on ($on)'
+        f" ({_fresh(TIMED_ELAPSED).replace('[5m]', '[15m]')}) <= {WINDOWS.index(short)})",
+        "window",
+        wide,
+    )
+    fade = windowed(f"0.5 ^ ({since} / @window)", LATENCY_WINDOWS)
+    came = windowed(f"{recent(TIMED_RATE, within='15m')} * {_BY_SITE} clamp_max({since}, ${{{LATEST}}})", LATENCY_WINDOWS)
+    return add_up(
+        "$by, le, window",
+        held=f"({any_of(became, recent(TIMED, within=MEMORY))}) * {_BY_WINDOW} ({fade}) > {VANISHED}",
+        new=f"({came}) * {_BY_WINDOW} sqrt({fade})",
+    )
+
+
+TIMES: Final = (
+    Record(name=TIMED_RATE, expr="sum by ($by, le) (rate(crawlhealth_request_duration_seconds_bucket{$traffic}[5m]))"),
+    Record(name=TIMED_ELAPSED, expr=_elapsed(TIMED_CLOCK, TIMED_RATE, "${5m}")),
+    Record(name=TIMED, expr=_timed()),
+    Record(name=TIMED_CLOCK, expr=f"0 * {recent(TIMED_ELAPSED, within='15m')} + time()"),
+)

@@ -17,7 +17,7 @@ from crawlhealth.bands import Scores, States, next_state, next_states
 from crawlhealth.config import EnterAfter, LeaveAfter, ScoreSettings
 from crawlhealth.verdict import Band, BandState
 
-SETTINGS = ScoreSettings()
+SETTINGS = ScoreSettings(enter_after=EnterAfter(degrading=timedelta(minutes=30)))
 MINUTE = 60.0
 N, D, R, U = Band.NORMAL, Band.DEGRADING, Band.RESISTING, Band.UNKNOWN
 

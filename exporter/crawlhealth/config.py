@@ -166,7 +166,7 @@ class Thresholds:
 class EnterAfter:
     """How long a score must stay under a band's threshold before the band begins."""
 
-    degrading: timedelta = timedelta(minutes=30)
+    degrading: timedelta = timedelta(hours=1)
     resisting: timedelta = timedelta(minutes=3)
 
 

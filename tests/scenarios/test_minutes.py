@@ -97,7 +97,7 @@ def course(site: str) -> Course:
         pytest.param("step", D, 8.0, Signal.CHALLENGE, id="20 points more challenges"),
         pytest.param("step, busy", D, 3.5, Signal.CHALLENGE, id="the same with 2,000 an hour"),
         pytest.param("backs off", D, 4.0, Signal.HARD_BLOCK, id="a crawler that backs off"),
-        pytest.param("backs off", R, 8.0, Signal.HARD_BLOCK, id="a crawler that backs off, in the end"),
+        pytest.param("backs off", R, 10.0, Signal.HARD_BLOCK, id="a crawler that backs off, in the end"),
         pytest.param("12 canaries, refused", D, 4.0, Signal.CHALLENGE, id="12 canaries an hour"),
         pytest.param("24 canaries, refused", R, 4.0, Signal.CHALLENGE, id="24 canaries an hour"),
     ],

@@ -45,7 +45,7 @@ Flags = NDArray[np.bool_]
 RECALL_BOUND, FALSE_BOUND = 0.90, 0.5
 ALERT_SHARE = 0.2
 """What latency must cost of its weight: as much as the band `degrading` takes of 100 points."""
-ALERT_HOURS = 1.0
+ALERT_HOURS = 0.25
 SLACK = 3.0
 JOINED = 6.0
 """As long as a band that began stays at least."""

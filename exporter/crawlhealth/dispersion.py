@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from statistics import NormalDist
 from typing import Final
 
 import numpy as np
@@ -13,6 +14,8 @@ Array = NDArray[np.float64]
 
 TOGETHER: Final = 6
 """Hours that are looked at together to see what lasts."""
+DAY_HOURS: Final = 24
+NORMAL: Final = NormalDist()
 UPPER: Final = 0.95
 UPPER_Z: Final = 1.6449
 """The quantile that tells how far latency rises of itself, and how many standard deviations that is."""
@@ -21,61 +24,67 @@ UPPER_Z: Final = 1.6449
 def spread_and_lasting(counts: Array, p95: Array, usable: NDArray[np.bool_], *, least: float) -> tuple[Array, Array]:
     """The dispersion of M series beyond chance, and the part of it that lasts: standard deviations (M, 5).
 
-    The columns are the four shares and the logarithm of p95. The variance between blocks, about a straight line (a slow
-    drift is no dispersion), is less the binomial part (for latency nothing is subtracted, and it is that of rises). Six
-    hours together vary by what lasts and a sixth of the rest: two equations. With too few of them all is taken to last.
+    The columns are the four shares and the logarithm of p95. Of shares it is the variance between blocks, about a
+    straight line (a slow drift is no dispersion), less the binomial part. Six hours together vary by what lasts and a
+    sixth of the rest: two equations. With too few of them all is taken to last. Of latency it is what rises of itself,
+    and all of it lasts: no p95 averages the hours that it spans, but follows the slow ones among them.
     """
-    single = _variances(merged(counts, p95, usable, least=least))
+    blocks = merged(counts, p95, usable, least=least)
+    single = _variances(blocks)
     groups = counts.shape[1] // TOGETHER
     first = counts.shape[1] - groups * TOGETHER
-    shape = (len(counts), groups, TOGETHER)
-    used = np.where(usable[..., None], counts, 0.0)[:, first:].reshape(*shape, counts.shape[-1]).sum(axis=2)
-    served = np.where(usable & ~np.isnan(p95), counts[..., 0], 0.0)[:, first:].reshape(shape)
-    logs = np.log(np.where(np.isnan(p95) | (p95 <= 0), 1.0, p95))[:, first:].reshape(shape)
-    total = served.sum(axis=2)
-    mean = np.where(total > 0, np.exp((logs * served).sum(axis=2) / np.where(total > 0, total, 1.0)), np.nan)
-    wide = _variances(merged(used, mean, np.ones(used.shape[:2], dtype=np.bool_), least=least))
+    used = np.where(usable[..., None], counts, 0.0)[:, first:]
+    used = used.reshape(len(counts), groups, TOGETHER, counts.shape[-1]).sum(axis=2)
+    timeless, every = np.full(used.shape[:2], np.nan), np.ones(used.shape[:2], dtype=np.bool_)
+    wide = _variances(merged(used, timeless, every, least=least))
     wide = np.where(np.isnan(wide), single, np.clip(wide, single / TOGETHER, single))
     rest = (single - wide) * TOGETHER / (TOGETHER - 1)
-    return np.sqrt(np.nan_to_num(single)), np.sqrt(np.maximum(np.nan_to_num(single - rest), 0.0))
+    rises = _rises(blocks.logs)[:, None]
+    lasting = np.sqrt(np.maximum(np.nan_to_num(single - rest), 0.0))
+    return np.concatenate([np.sqrt(np.nan_to_num(single)), rises], 1), np.concatenate([lasting, rises], 1)
 
 
 def _variances(blocks: Blocks) -> Array:
-    """The variances of shares and logs between blocks beyond chance; NaN with fewer than three of them.
-
-    That of logs is read from their upper quantile: latency never ends the band, so that its rises stay among these
-    hours, and by the sum of squares a single one would hide the next for two weeks.
-    """
-    values = np.concatenate([blocks.shares, blocks.logs[:, None]], axis=1)
-    known = ~np.isnan(values)
+    """The variances of shares between blocks beyond chance; NaN with fewer than three of them."""
+    known = ~np.isnan(blocks.shares)
     number = known.sum(axis=-1)
-    left = _about_a_line(values, known)
+    left = _about_a_line(blocks.shares, known)
     variance = (left * left).sum(axis=-1) / np.maximum(number - 1, 1)
-    mean = np.where(known, values, 0.0).sum(axis=-1) / np.maximum(number, 1)
-    share = np.clip(mean[:, :-1], 0.0, 1.0)
+    mean = np.where(known, blocks.shares, 0.0).sum(axis=-1) / np.maximum(number, 1)
+    share = np.clip(mean, 0.0, 1.0)
     inverse = np.where(np.isnan(blocks.sizes), 0.0, 1 / np.maximum(np.nan_to_num(blocks.sizes), 1.0))
     chance = share * (1 - share) * (inverse.sum(axis=1) / np.maximum(blocks.number, 1))[:, None]
-    variance[:, :-1] -= chance
-    variance[:, -1] = _upward(left[:, -1], known[:, -1]) ** 2
-    return np.where(number >= 3, np.maximum(variance, 0.0), np.nan)
+    return np.where(number >= 3, np.maximum(variance - chance, 0.0), np.nan)
 
 
-def _upward(values: Array, known: NDArray[np.bool_]) -> Array:
-    """How far values reach above their median, as a standard deviation: from the quantiles of a normal distribution."""
+def _rises(logs: Array) -> Array:
+    """How far the logs of p95 rise of themselves, as a standard deviation: (M); 0 with fewer than three of them.
+
+    Within a day it is how far the slowest hour lies above the day's median, over what that is of normal values; between
+    days the upper quartile of their medians. Of both the usual day counts: one terrible hour or day widens nothing
+    (latency never ends the band, so that its rises stay among the hours), what comes back every day does, falls do not.
+    """
+    known = ~np.isnan(logs)
+    beside = np.where(known, _about_a_line(logs, known), np.nan)
+    days = np.concatenate([np.full((len(logs), -logs.shape[1] % DAY_HOURS), np.nan), beside], axis=1)
+    days = days.reshape(len(logs), -1, DAY_HOURS)
+    number = (~np.isnan(days)).sum(axis=-1)
+    whole = (number > 0) & (2 * number >= number.max(axis=-1, initial=0)[:, None])
+    middle = np.where(whole, _quantile(days, 0.5), np.nan)
+    within = _quantile(_quantile(days, 1.0) - middle, 0.5) / NORMAL.inv_cdf(0.5 ** (1 / DAY_HOURS))
+    between = (_quantile(middle, 0.75) - _quantile(middle, 0.5)) / NORMAL.inv_cdf(0.75)
+    return np.where(known.sum(axis=-1) >= 3, np.hypot(within, between), 0.0)
+
+
+def _quantile(values: Array, q: float) -> Array:
+    """The q-quantile along the last axis, NaN left out; NaN of nothing."""
     if not values.shape[-1]:
-        return np.zeros(len(values))
-    ordered = np.sort(np.where(known, values, np.inf), axis=-1)
-    ordered[np.isinf(ordered)] = 0.0
-    last = np.maximum(known.sum(axis=-1) - 1, 0)
-    rows = np.arange(len(values))
-
-    def level(q: float) -> Array:
-        low = np.floor(last * q).astype(np.intp)
-        share = last * q - low
-        found: Array = ordered[rows, low] * (1 - share) + ordered[rows, np.minimum(low + 1, last)] * share
-        return found
-
-    found: Array = (level(UPPER) - level(0.5)) / UPPER_Z
+        return np.full(values.shape[:-1], np.nan)
+    ordered = np.sort(values, axis=-1)
+    place = np.maximum((~np.isnan(values)).sum(axis=-1, keepdims=True) - 1, 0) * q
+    low, high = np.floor(place).astype(np.intp), np.ceil(place).astype(np.intp)
+    below, above = np.take_along_axis(ordered, low, axis=-1), np.take_along_axis(ordered, high, axis=-1)
+    found: Array = (below + (above - below) * (place - low))[..., 0]
     return found
 
 

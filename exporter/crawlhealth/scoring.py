@@ -29,6 +29,8 @@ _NUMBER: Final = {why: number for number, why in enumerate(UNKNOWNS)}
 ANSWERED: Final = OUTCOMES - 1
 EQUAL: Final = 1e-6
 """Windows whose scores differ by less hold the same, as after a reset: the shortest of them gives the score."""
+SLOWEST: Final = 1.9
+"""By so many standard deviations the slowest hour of an ordinary day lies above the usual one: it costs nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +76,7 @@ def _robust(panel: Panel, normals: Normals, shown: Array, settings: ScoreSetting
         shares, sizes, normal=expected, swings=swings[..., :LATENCY], critical=critical[:, None, :],
         half_lives=panel.half_lives, margins=settings.margins,
     )  # fmt: skip
-    slow = _slowness(panel, normals, swings[..., LATENCY] * settings.margins.swing)
+    slow = _slowness(panel, normals, swings[..., LATENCY] * settings.margins.swing * SLOWEST)
     points = _points(lower, expected, slow, settings)
     by_window = np.clip(100 - _sum(points, points.shape[-1]), 0.0, 100.0)
     enough = requests >= max(1, settings.min_requests) - EPSILON
@@ -174,7 +176,7 @@ def _slowness(panel: Panel, normals: Normals, swings: Array) -> Array:
     """How bad latency is, 0 to 1, by window: the mean over the routes, each against its own, by what they answer.
 
     So traffic that moves to a slower route moves nothing, and a slow one that begins to refuse hides nothing. Each p95
-    counts as its lower bound, widened by the dispersion of the site's own hours, both as logarithms.
+    counts as its lower bound, widened by how far the site's own hours rise on an ordinary day, both as logarithms.
     """
     noise = np.log(panel.p95 / panel.p95_low)
     low = panel.p95 * np.exp(-np.hypot(noise, swings[panel.owner]))

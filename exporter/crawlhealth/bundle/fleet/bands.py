@@ -83,7 +83,8 @@ BANDS: Final = (
     Record(
         name=SHOWN,
         expr=any_of(
-            f"({recent(CHOSEN)} and on ($on) ({recent(BAND)} > ({recent(BEFORE, within=_MEMORY)} or {recent(BAND)} * 0)))",
+            f"({recent(CHOSEN)} and on ($on) "
+            f"({recent(BAND)} > ({recent(BEFORE, within=_MEMORY)} or {recent(BAND)} * 0)))",
             f"({recent(SHOWN, within=_MEMORY)} and on ($on) {recent(BAND)} >= 1)",
         ),
     ),

@@ -119,7 +119,8 @@ def _variance(hours: str, window: str) -> str:
     chance = f"(0.25 - (avg_over_time({shares}) - 0.5) ^ 2) * on ($on) group_left () avg_over_time({inverse})"
     upper = f"quantile_over_time({UPPER}, {latency}) - quantile_over_time(0.5, {latency})"
     return any_of(
-        f"(clamp_min(stdvar_over_time({shares}) - {line} - {chance}, 0) and count_over_time({shares}) >= {LEAST_HOURS})",
+        f"(clamp_min(stdvar_over_time({shares}) - {line} - {chance}, 0) "
+        f"and count_over_time({shares}) >= {LEAST_HOURS})",
         f"((({upper}) / {UPPER_Z}) ^ 2 and count_over_time({latency}) >= {LEAST_HOURS})",
     )
 
@@ -152,7 +153,12 @@ LEARNT_FROM: Final = (
             recent(LEVEL, within="1h"),
         ),
     ),
-    Record(name=VARIANCE, expr=any_of(f"({_variance(SWUNG, '14d')})", f"({_variance(LEARNT, '3d')})", f"0 * {recent(LEVEL, within='15m')}")),
+    Record(
+        name=VARIANCE,
+        expr=any_of(
+            f"({_variance(SWUNG, '14d')})", f"({_variance(LEARNT, '3d')})", f"0 * {recent(LEVEL, within='15m')}"
+        ),
+    ),
     Record(name=LASTING, expr=_lasting()),
     Record(name=SWING, expr=_swing()),
 )

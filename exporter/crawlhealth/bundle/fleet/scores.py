@@ -1,4 +1,4 @@
-"""The score: shares less what chance and the site's own swings explain, what they cost, and the lowest of all windows."""
+"""The score: shares less what chance and the site's own swings explain, what they cost, the lowest of all windows."""
 
 from __future__ import annotations
 
@@ -7,7 +7,18 @@ from typing import Final
 
 from crawlhealth import score
 from crawlhealth.bundle.fleet.normal import LATENCY_ONLY, LEVEL, LEVELS, SHARES_ONLY, SWING
-from crawlhealth.bundle.fleet.terms import LATENCY_WINDOWS, NUMBERS, SETTINGS, WIDTHS, WINDOWS, any_of, constants, greater, labelled, recent
+from crawlhealth.bundle.fleet.terms import (
+    LATENCY_WINDOWS,
+    NUMBERS,
+    SETTINGS,
+    WIDTHS,
+    WINDOWS,
+    any_of,
+    constants,
+    greater,
+    labelled,
+    recent,
+)
 from crawlhealth.bundle.fleet.windows import ANSWERED, REQUESTS, SHARE, SIZE, TIMED
 from crawlhealth.bundle.model import Record
 from crawlhealth.margins import LEAST_SHARE, LEAST_VARIANCE, RARE_PER_DECADE
@@ -35,7 +46,7 @@ _BELIEVED: Final = f"clamp({LEVELS}, {LEAST_SHARE:g}, {1 - LEAST_SHARE:g})"
 
 
 def _spread_of(share: str) -> str:
-    """p (1 - p), with p in it once."""
+    """P (1 - p), with p in it once."""
     return f"(0.25 - ({share} - 0.5) ^ 2)"
 
 
@@ -62,9 +73,8 @@ def _reach() -> str:
         for window, width in WIDTHS.items()
     }
     scale = f"({deviation} >= {_BY_SIGNAL} {_BELIEVED} or 0 * {deviation} + {_BY_SIGNAL} {_BELIEVED})"
-    angle = (
-        f"{deviation} * on (window) group_left () {constants('window', rare)}\n/ sqrt({_spread_of(f'clamp_max({scale}, 0.5)')})"
-    )
+    root = f"sqrt({_spread_of(f'clamp_max({scale}, 0.5)')})"
+    angle = f"{deviation} * on (window) group_left () {constants('window', rare)}\n/ {root}"
     return f"sin(clamp_max(({angle}) + {_BY_SIGNAL} asin(sqrt({_BELIEVED})), pi() / 2)) ^ 2 - {_BY_SIGNAL} {_BELIEVED}"
 
 
@@ -100,14 +110,13 @@ def _slow() -> str:
     p90 = f"(histogram_quantile(0.9, {recent(TIMED, within='15m')}) > 0)"
     z = Z
     n = f"clamp_min({_SIZE}, 1)"
-    low = (
-        f"(({n} * 0.95 + {z * z / 2:.6g} - {z:g} * sqrt({n} * 0.0475 + {z * z / 4:.6g})) / ({n} + {z * z:.6g}))"
-    )
+    low = f"(({n} * 0.95 + {z * z / 2:.6g} - {z:g} * sqrt({n} * 0.0475 + {z * z / 4:.6g})) / ({n} + {z * z:.6g}))"
     noise = f"ln({p95} / {p90}) * (0.95 - {low}) / 0.05"
     variance = f"sum without (signal) ({recent(SWING, LATENCY_ONLY, within='15m')})"
     seconds = f"{p95} * exp(-sqrt(({noise}) ^ 2 + {variance}))"
     normal = f'sum by ($by) ({recent(LEVEL, """{signal="latency"}""", within="15m")})'
-    return f"clamp((({seconds}) / on ($on) group_left () clamp_min({normal}, 0.001) - 1) / {score.FULL_PENALTY_SLOWDOWN:g}, 0, 1)"
+    times = f"({seconds}) / on ($on) group_left () clamp_min({normal}, 0.001)"
+    return f"clamp(({times} - 1) / {score.FULL_PENALTY_SLOWDOWN:g}, 0, 1)"
 
 
 def _points() -> str:
@@ -161,7 +170,10 @@ SCORED: Final = (
     ),
     Record(
         name=SHORTEST,
-        expr=f"min by ($by) (({recent(REQUESTS)} >= {SETTINGS.min_requests - 1e-6}) * 0 + on (window) group_left () {NUMBERS})",
+        expr=(
+            f"min by ($by) (({recent(REQUESTS)} >= {SETTINGS.min_requests - 1e-6}) * 0 "
+            f"+ on (window) group_left () {NUMBERS})"
+        ),
     ),
     Record(name=KNOWN, expr=_known()),
 )

@@ -10,7 +10,14 @@ from __future__ import annotations
 from typing import Final
 
 from crawlhealth.bundle.fleet.terms import (
-    HOSTILE, LATENCY_WINDOWS, WINDOWS, add_up, any_of, labelled, recent, windowed,
+    HOSTILE,
+    LATENCY_WINDOWS,
+    WINDOWS,
+    add_up,
+    any_of,
+    labelled,
+    recent,
+    windowed,
 )  # fmt: skip
 from crawlhealth.bundle.model import Record
 
@@ -128,7 +135,9 @@ def _timed() -> str:
         wide,
     )
     fade = windowed(f"0.5 ^ ({since} / @window)", LATENCY_WINDOWS)
-    came = windowed(f"{recent(TIMED_RATE, within='15m')} * {_BY_SITE} clamp_max({since}, ${{{LATEST}}})", LATENCY_WINDOWS)
+    came = windowed(
+        f"{recent(TIMED_RATE, within='15m')} * {_BY_SITE} clamp_max({since}, ${{{LATEST}}})", LATENCY_WINDOWS
+    )
     return add_up(
         "$by, le, window",
         held=f"({any_of(became, recent(TIMED, within=MEMORY))}) * {_BY_WINDOW} ({fade}) > {VANISHED}",

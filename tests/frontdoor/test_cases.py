@@ -421,6 +421,8 @@ def test_stopping_loses_nothing(tmp_path: Path) -> None:
     """SIGTERM ends cleanly; what was counted is there after the next start, band and totals alike."""
     with PracticeSite() as site, _judged(site, tmp_path) as exporter:
         until(lambda: exporter.value("crawlhealth_score") == 100, 20, "a score", exporter.log)
+        enough = "enough for a score after a slow start"
+        until(lambda: (exporter.value("crawlhealth_requests_total", outcome="ok") or 0) >= 150, 30, enough)
         before = exporter.samples()
         assert exporter.stop() == 0
         exporter.start()

@@ -53,7 +53,7 @@ def unjudged(metric: str, on: str) -> str:
 def _share(metric: str, match: str, arguments: str) -> str:
     """How much is there of what was expected, within the hour or, where that is too little, within the day."""
     return "".join(
-        f'{{{{ with printf "100 * {metric}:{ratio}{{{match}}}" {arguments} | query }}}}'
+        f'{{{{ with printf "100 * last_over_time({metric}:{ratio}{{{match}}}[15m])" {arguments} | query }}}}'
         f' {{{{ . | first | value | printf "%.0f" }}}}% of what was expected came within {span}.{{{{ end }}}}'
         for ratio, span in (("volume_ratio", "the hour"), ("volume_ratio1d", "the day"))
     )

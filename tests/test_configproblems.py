@@ -13,7 +13,7 @@ from configured import CANARY, CONFIG, Folder
 from crawlhealth.config import Config
 from crawlhealth.yamlfile.binding import MAX_NAMES_SHOWN
 
-_NAMES = sorted(field.name for field in fields(Config) if field.name != "files")
+_NAMES = sorted(field.name for field in fields(Config) if field.name not in ("files", "shard", "elsewhere"))
 KEYS = ", ".join(_NAMES[:MAX_NAMES_SHOWN]) + (", …" if len(_NAMES) > MAX_NAMES_SHOWN else "")
 """The keys of the configuration as an error lists them."""
 

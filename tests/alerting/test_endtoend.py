@@ -163,7 +163,7 @@ class Minutes:
 def test_a_slide_from_normal_to_resisting_pages_once_and_is_over_once(world: World) -> None:
     shop = Minutes("shop")
     world.exposed.show(shop.after([100] * 10))
-    world.exposed.show(shop.after([70] * 40))
+    world.exposed.show(shop.after([70] * 70))
     assert shop.band() is Band.DEGRADING
     world.wait_for("/notify", "CrawlTargetDegrading", "shop", "firing")
     world.exposed.show(shop.after([40] * 6))

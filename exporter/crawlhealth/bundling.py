@@ -68,10 +68,10 @@ _OPTIONS: Final[tuple[Callable[..., Any], ...]] = (
     click.option("--check", "only_check", is_flag=True, help="Write nothing; exit 1 when a file differs."),
     click.option(
         "--scoring",
-        type=click.Choice([str(one) for one in Scoring]),
+        type=click.Choice([str(Scoring.EXPORTER)]),
         default=str(Scoring.EXPORTER),
         show_default=True,
-        help="Where the score comes from: the exporter, or rules over the counters of a whole fleet.",
+        help="Where the score comes from.",
     ),
     click.option("--job", default="crawlhealth", show_default=True, help="The exporter's scrape job in Prometheus."),
     click.option(

@@ -261,7 +261,7 @@ def replay(volumes: Sequence[Volume]) -> dict[tuple[int, str], Flags]:
 def _fired(text: str, volumes: Sequence[Volume]) -> dict[tuple[int, str], Flags]:
     """What promtool complains of. Raises ValueError when it is something else than alerts that fired."""
     if "alertname:" not in text and "SUCCESS" not in text:
-        raise ValueError(text[:2000])
+        raise ValueError(f"promtool said nothing of alerts: {text[:2000]!r}")
     fired: dict[tuple[int, str], Flags] = {}
     for alert, time, got in re.findall(
         r"alertname:\s*(\w+), time:\s*(\w+),.*?got:(.*?)(?=alertname:\s*\w+, time:|\Z)", text, re.DOTALL

@@ -19,6 +19,7 @@ MATURE_HOURS: Final = 42
 LEAST_SPREAD_SCORE: Final = 80
 
 HOURLY: Final = "site_outcome:crawl_requests:rate1h"
+CANARIES: Final = "site_outcome:crawl_canaries:increase1h"
 BLOCK: Final = "site_signal:crawl_hour:ratio"
 WIDE_BLOCK: Final = "site_signal:crawl_six_hours:ratio"
 WORST: Final = "site:crawl_hour:worst_score"
@@ -82,9 +83,14 @@ def _swung(record: str) -> str:
 LEARNING: Final = (
     Record(name=HOURLY, expr=f"avg_over_time({RATE}[1h])"),
     Record(
+        name=CANARIES,
+        expr='sum by ($by, outcome) (round(increase(crawlhealth_requests_total{$traffic,source="canary"}[1h])))',
+    ),
+    Record(
         name=WORST,
         expr=any_of(
             f"0 * (max_over_time({BAND}[27h] offset 4h) >= 1)",
+            'max by ($by) (max_over_time(crawlhealth_maintenance{job="$job"}[1h] offset 6h))',
             f"min_over_time({SCORE}[1h] offset 6h)",
         ),
     ),

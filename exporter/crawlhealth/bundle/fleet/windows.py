@@ -60,8 +60,8 @@ def _elapsed(clock: str, new: str, interval: str) -> str:
 
 
 def _fresh(elapsed: str) -> str:
-    """The place of the window that longer ones are to become, since they were brought up to date."""
-    reset = f"{recent(RESET_TO, within='15m')} and time() - {recent(RESET_AT, within='15m')} <= {recent(elapsed)}"
+    """The place of the window that longer ones are to become; for two evaluations, should a result come late."""
+    reset = f"{recent(RESET_TO, within='15m')} and time() - {recent(RESET_AT, within='15m')} <= 2.5 * {recent(elapsed)}"
     return f"({reset})\nor 0 * {recent(elapsed)} + {NO_RESET}"
 
 
@@ -109,7 +109,7 @@ COUNTED: Final = (
     ),
     Record(
         name=WEIGHTED,
-        expr=_weighted(WEIGHTED, "$by, outcome", power="", content=recent(CONTENT, within="1m"), new=recent(RATE)),
+        expr=_weighted(WEIGHTED, "$by, outcome", power="", content=recent(CONTENT), new=recent(RATE)),
     ),
     Record(name=CLOCK, expr=f"0 * {recent(ELAPSED)} + time()"),
     Record(name=REQUESTS, expr=f"sum by ($by, window) ({recent(WEIGHTED)})"),

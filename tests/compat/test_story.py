@@ -10,9 +10,8 @@ import os
 import re
 import subprocess
 import sys
-import time
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 
 import pytest
 
@@ -56,7 +55,8 @@ def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mapping[str, S
         running = [server for server in found.values() if isinstance(server, Server)]
         while demo.poll() is None:
             watched(running)
-            time.sleep(1)
+            with suppress(subprocess.TimeoutExpired):
+                demo.wait(1)
         print(printed())
         yield found
 

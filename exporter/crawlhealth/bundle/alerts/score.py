@@ -16,8 +16,8 @@ from crawlhealth.bundle.recording import JUDGED, SCORES
 from crawlhealth.config import ScoreSettings
 
 DRIFT_THRESHOLD: Final = ScoreSettings().drift_threshold
-LATENCY_POINTS: Final = 7.5
-"""Half of what latency can cost: twice its normal."""
+LATENCY_POINTS: Final = 3.0
+"""A fifth of what latency can cost, as `degrading` begins at a fifth of all points: 1.4 times its normal."""
 ENOUGH_REQUESTS: Final = 50
 COST_FACTOR: Final = 2
 FROZEN_DAYS: Final = 4

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 from crawlhealth.bundle.fleet.bands import ALERTS, BANDS
 from crawlhealth.bundle.fleet.normal import LEARNING, LEARNT_FROM
-from crawlhealth.bundle.fleet.scores import SCORED
+from crawlhealth.bundle.fleet.scores import SCORED, SLOWNESS
 from crawlhealth.bundle.fleet.windows import COUNTED, TIMES
 from crawlhealth.bundle.model import Group, Options, Scoring
 
@@ -19,7 +19,7 @@ def groups(options: Options) -> tuple[Group, ...]:
     if options.scoring is not Scoring.FLEET:
         return ()
     return (
-        Group(file="fleet", name="crawlhealth-fleet-times", rules=TIMES, interval=SELDOM),
+        Group(file="fleet", name="crawlhealth-fleet-times", rules=(*TIMES, *SLOWNESS), interval=SELDOM),
         Group(file="fleet", name="crawlhealth-fleet-normal", rules=(*LEARNING, *LEARNT_FROM), interval=SELDOM),
         Group(file="fleet", name="crawlhealth-fleet-windows", rules=COUNTED, interval=MINUTE),
         Group(file="fleet", name="crawlhealth-fleet-score", rules=SCORED, interval=MINUTE),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from crawlhealth.bundle.fleet.terms import HOSTILE, SETTINGS, WIDTHS, any_of, labelled, recent
+from crawlhealth.bundle.fleet.terms import HOSTILE, SETTINGS, WIDTHS, any_of, interpolated, labelled, recent
 from crawlhealth.bundle.fleet.windows import RATE, TIMED_RATE
 from crawlhealth.bundle.model import Record
 from crawlhealth.dispersion import TOGETHER, UPPER, UPPER_Z
@@ -19,6 +19,7 @@ MATURE_HOURS: Final = 42
 LEAST_SPREAD_SCORE: Final = 80
 
 HOURLY: Final = "site_outcome:crawl_requests:rate1h"
+HOURLY_P95: Final = "site:crawl_duration:p95"
 CANARIES: Final = "site_outcome:crawl_canaries:increase1h"
 BLOCK: Final = "site_signal:crawl_hour:ratio"
 WIDE_BLOCK: Final = "site_signal:crawl_six_hours:ratio"
@@ -63,9 +64,14 @@ def _shares(width: str) -> str:
     )
 
 
-def _latency(window: str) -> str:
-    p95 = f"histogram_quantile(0.95, avg_over_time({TIMED_RATE}[{window}] offset 6h))"
-    return labelled(f"ln({p95} > 0)", "signal", "latency")
+def _latency(width: str) -> str:
+    hours = recent(HOURLY_P95, f'{{width="{width}"}}', within="15m")
+    return labelled(f"ln(sum by ($by) ({interpolated(hours)}))", "signal", "latency")
+
+
+def _hourly_p95(width: str) -> str:
+    p95 = f"histogram_quantile(0.95, avg_over_time({TIMED_RATE}[{width}] offset 6h))"
+    return labelled(f"({p95} > 0)", "width", width)
 
 
 _GONE_BY: Final = "offset 19h"
@@ -94,6 +100,7 @@ LEARNING: Final = (
             f"min_over_time({SCORE}[1h] offset 6h)",
         ),
     ),
+    Record(name=HOURLY_P95, expr=any_of(_hourly_p95("1h"), _hourly_p95("6h"))),
     Record(name=BLOCK, expr=any_of(_shares("1h"), _shares("6h"), _shares("24h"), _latency("1h"))),
     Record(name=WIDE_BLOCK, expr=any_of(_shares("6h"), _shares("24h"), _latency("6h"))),
     Record(

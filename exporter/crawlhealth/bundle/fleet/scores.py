@@ -16,24 +16,28 @@ from crawlhealth.bundle.fleet.terms import (
     any_of,
     constants,
     greater,
+    interpolated,
     labelled,
     recent,
 )
 from crawlhealth.bundle.fleet.windows import ANSWERED, REQUESTS, SHARE, SIZE, TIMED
 from crawlhealth.bundle.model import Record
 from crawlhealth.margins import LEAST_SHARE, LEAST_VARIANCE, RARE_PER_DECADE
-from crawlhealth.quantiles import Z
+from crawlhealth.quantiles import P95, Z
 
 ABOVE: Final = "site_window_signal:crawl_share:above_normal"
 DEVIATION: Final = "site_window_signal:crawl_share:deviation"
 USUAL: Final = "site_window_signal:crawl_share:usual_margin"
 REACH: Final = "site_window_signal:crawl_share:rare_reach"
 LOWER: Final = "site_window_signal:crawl_share:lower_bound"
+QUANTILES: Final = "site_window_quantile:crawl_duration:quantile"
 SLOW: Final = "site_window:crawl_duration:badness"
 POINTS: Final = "site_window_signal:crawlhealth_penalty_points"
 CAP: Final = "site_window:crawlhealth_refused_cap:points"
 WINDOW_SCORE: Final = "site_window:crawlhealth_score"
 SHORTEST: Final = "site:crawlhealth_window:shortest"
+BELOW: Final = 0.9
+"""The lower bound of p95 lies between it and this quantile, or a little lower."""
 REFUSED_ONLY: Final = '{signal="refused"}'
 KNOWN: Final = "site_window:crawlhealth_score:known"
 
@@ -104,18 +108,31 @@ def _lower() -> str:
     return f"clamp({_ABOVE} - {greater(recent(USUAL), rare)}, 0, 1)"
 
 
+def _quantiles() -> str:
+    """The quantiles that the lower bound of p95 is read between."""
+    return any_of(
+        *[
+            labelled(f"(histogram_quantile({q}, {recent(TIMED, within='15m')}) > 0)", "quantile", f"{q}")
+            for q in (P95, BELOW)
+        ]
+    )
+
+
+def _quantile(q: float) -> str:
+    found = recent(QUANTILES, f'{{quantile="{q}"}}', within="15m")
+    return f"sum by ($by, window) ({interpolated(found)})"
+
+
 def _slow() -> str:
     """How bad latency is, by the windows that hold histograms."""
-    p95 = f"(histogram_quantile(0.95, {recent(TIMED, within='15m')}) > 0)"
-    p90 = f"(histogram_quantile(0.9, {recent(TIMED, within='15m')}) > 0)"
-    z = Z
-    n = f"clamp_min({_SIZE}, 1)"
-    low = f"(({n} * 0.95 + {z * z / 2:.6g} - {z:g} * sqrt({n} * 0.0475 + {z * z / 4:.6g})) / ({n} + {z * z:.6g}))"
-    noise = f"ln({p95} / {p90}) * (0.95 - {low}) / 0.05"
-    variance = f"sum without (signal) ({recent(SWING, LATENCY_ONLY, within='15m')})"
-    seconds = f"{p95} * exp(-sqrt(({noise}) ^ 2 + {variance}))"
-    normal = f'sum by ($by) ({recent(LEVEL, """{signal="latency"}""", within="15m")})'
-    times = f"({seconds}) / on ($on) group_left () clamp_min({normal}, 0.001)"
+    high, below = _quantile(P95), _quantile(BELOW)
+    size = f"clamp_min({_SIZE}, 1)"
+    half = f"{Z:g} * sqrt({size} * {P95 * (1 - P95):.6g} + {Z * Z / 4:.6g})"
+    rank = f"({size} * {P95} + {Z * Z / 2:.6g} - {half}) / ({size} + {Z * Z:.6g})"
+    noise = f"ln({high} / {below}) * ({P95} - {rank}) / {P95 - BELOW:.6g}"
+    variance = f"sum without (signal) ({recent(SWING, LATENCY_ONLY, within='15m')}) * {SETTINGS.margins.swing**2:g}"
+    normal = f"sum by ($by) ({recent(LEVEL, LATENCY_ONLY, within='15m')})"
+    times = f"{high} * exp(-sqrt(({noise}) ^ 2 + {variance})) / on ($on) group_left () clamp_min({normal}, 0.001)"
     return f"clamp(({times} - 1) / {score.FULL_PENALTY_SLOWDOWN:g}, 0, 1)"
 
 
@@ -130,7 +147,8 @@ def _points() -> str:
     slow = []
     for place, window in enumerate(WINDOWS):
         source = LATENCY_WINDOWS[place // 2]
-        one = f'sum by ($by) ({recent(SLOW, f"""{{window="{source}"}}""")}) * {weights.latency:g}'
+        bad = recent(SLOW, f'{{window="{source}"}}', within="15m")
+        one = f"sum by ($by) ({bad}) * {weights.latency:g}"
         slow.append(labelled(labelled(one, "signal", "latency"), "window", window))
     return any_of(hostile, *slow)
 
@@ -152,13 +170,16 @@ def _known() -> str:
     )
 
 
+SLOWNESS: Final = (
+    Record(name=QUANTILES, expr=_quantiles()),
+    Record(name=SLOW, expr=_slow()),
+)
 SCORED: Final = (
     Record(name=ABOVE, expr=f"{recent(SHARE)} > {_BY_SIGNAL} {LEVELS}"),
     Record(name=USUAL, expr=_usual()),
     Record(name=DEVIATION, expr=_deviation()),
     Record(name=REACH, expr=_reach()),
     Record(name=LOWER, expr=_lower()),
-    Record(name=SLOW, expr=_slow()),
     Record(name=POINTS, expr=_points()),
     Record(name=CAP, expr=_cap()),
     Record(

@@ -9,6 +9,7 @@ from typing import Final
 from crawlhealth.bundle.yamltext import duration
 from crawlhealth.config import ScoreSettings
 from crawlhealth.normals import WIDTH
+from crawlhealth.stats import PER_DECADE
 
 SETTINGS: Final = ScoreSettings()
 """The judgement that the rules carry out: the defaults of the configuration."""
@@ -66,3 +67,13 @@ def add_up(by: str, **parts: str) -> str:
     """The sum of expressions of which each may lack what the others have."""
     named = [labelled(expr, "part", name) for name, expr in parts.items()]
     return f"sum by ({by}) (\n" + "\nor ".join(named) + "\n)"
+
+
+def interpolated(quantile: str) -> str:
+    """A quantile of a published histogram, read within its bucket by ratios: Prometheus goes in a straight line.
+
+    The bounds of buckets are powers of 10^(1/6), so that the one below is known; `quantile` is evaluated three times.
+    """
+    below = f"floor({PER_DECADE} * log10({quantile}))"
+    share = f"({quantile} / 10 ^ ({below} / {PER_DECADE}) - 1) / {10 ** (1 / PER_DECADE) - 1:.6g}"
+    return f"10 ^ (({below} + {share}) / {PER_DECADE})"

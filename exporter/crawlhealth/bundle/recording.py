@@ -5,7 +5,7 @@
 | `site:crawlhealth_score` | site | the health score; the lowest where several exporters know a site |
 | `site:crawlhealth_score_raw` | site | the plain formula (exporter scoring only) |
 | `site:crawlhealth_parser_score` | site | the parser score (exporter scoring only) |
-| `site_band:crawlhealth_band` | site, band | 1 for the present band (exporter scoring only) |
+| `site_band:crawlhealth_band` | site, band | 1 for the present band |
 | `site_signal:crawlhealth_penalty_points` | site, signal | points that a signal costs |
 | `site_route_outcome:crawl_requests:increase1h` | site, route, source, outcome | requests of the last hour |
 | `site_route:crawl_requests:increase1h` | site, route | the same, all sources and outcomes together |
@@ -31,12 +31,12 @@ SCORES: Final = (
         name="site_signal:crawlhealth_penalty_points",
         expr='max by ($by, signal) (crawlhealth_penalty_points{job="$job"})',
     ),
+    Record(name="site_band:crawlhealth_band", expr='max by ($by, band) (crawlhealth_band{job="$job"})'),
 )
 """What fleet scoring computes otherwise."""
 
 JUDGED: Final = (
     Record(name="site:crawlhealth_parser_score", expr='min by ($by) (crawlhealth_parser_score{job="$job"})'),
-    Record(name="site_band:crawlhealth_band", expr='max by ($by, band) (crawlhealth_band{job="$job"})'),
 )
 
 _REFUSED: Final = 'outcome=~"hard_block|challenge|soft_block"'

@@ -9,12 +9,13 @@ from itertools import chain
 from pathlib import Path
 from typing import Final
 
-from crawlhealth.bundle import alertmanager, rules, volume
+from crawlhealth.bundle import alertmanager, fleet, rules, volume
 from crawlhealth.bundle.alerts import canaries, certificates, errors, exporter, score, searchbots
 from crawlhealth.bundle.model import Alert, Group, Options
 
 PARTS: Final[tuple[Callable[[Options], tuple[Group, ...]], ...]] = (
     score.groups,
+    fleet.groups,
     canaries.groups,
     errors.groups,
     volume.groups,

@@ -85,7 +85,7 @@ _ALL_WELL: Final = (band_is("normal"), score_within(95, 100), reasons_are(), dec
 _UNTOUCHED: Final = (band_is("normal"), score_within(90, 100), reasons_are())
 
 _SLOW: Final = Behaviour(kind=Kind.SLOW, seconds=0.45)
-_CHALLENGES: Final = Behaviour(kind=Kind.CHALLENGE, vendor="cloudflare_body", share=0.15)
+_CHALLENGES: Final = Behaviour(kind=Kind.CHALLENGE, vendor="cloudflare_body", share=0.20)
 _SOFT_BLOCKS: Final = Behaviour(kind=Kind.BLOCK_PAGE, share=0.10)
 _HARD_BLOCKS: Final = Behaviour(kind=Kind.STATUS, status=403, share=0.40)
 
@@ -109,7 +109,7 @@ STORY: Final[tuple[Stage, ...]] = (
     ),
     Stage(
         name="challenges",
-        tells="and 15 of 100 answers are challenges, with status 200",
+        tells="and 20 of 100 answers are challenges, with status 200",
         behaviours=(_SLOW, _CHALLENGES),
         expects=(band_is("degrading"), score_within(50, 79), reasons_are("challenge", "latency")),
     ),

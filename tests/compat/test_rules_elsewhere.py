@@ -18,6 +18,11 @@ Recorded = Callable[[str, object], None]
 
 pytestmark = pytest.mark.compat
 CASES = sorted((ROOT / "alerting" / "tests").glob("*.yml"))
+OTHERWISE_ON_VICTORIA = {
+    "CrawlVolumeHalved.harmless.yml",  # looks within the minutes in which an alert ends, and rules come later there
+    "CrawlVolumeHalved.unknown.yml",  # a text has one sentence more: the day is known there before it is elsewhere
+}
+"""Cases that vmalert-tool is known to see in another way; they are not tried on it."""
 every_engine = pytest.mark.parametrize("engine", ENGINES, ids=str)
 EVERY_BUNDLE = [
     pytest.param(Options(), id="as it is"),
@@ -55,7 +60,9 @@ def test_the_cases_hold(engine: Engine, tmp_path: Path, record_property: Recorde
     bundle.write(tmp_path)
     folder = tmp_path / "alerting" / "tests"
     folder.mkdir()
-    cases = [written_for(engine, case, folder) for case in CASES]
+    left_out = OTHERWISE_ON_VICTORIA if engine.kind == "VictoriaMetrics" else set()
+    assert left_out <= {case.name for case in CASES}
+    cases = [written_for(engine, case, folder) for case in CASES if case.name not in left_out]
     at_once = 1 if engine.version == "1.112" else 2  # the tool of old takes one port
     with ThreadPoolExecutor(at_once) as pool:
         results = list(pool.map(lambda case: run(*command, *as_argument(engine, case), folder=folder), cases))

@@ -41,10 +41,10 @@ LEVELS: Final = recent(LEVEL, SHARES_ONLY, within="15m")
 
 _COUNTS: Final = {
     "1h": f"last_over_time({HOURLY}{{@match}}[15m] offset 6h) * ${{1h}}",
-    "6h": f"avg_over_time({RATE}{{@match}}[6h] offset 6h) * ${{6h}}",
+    "6h": f"avg_over_time({RATE}{{@match}}[5h55m] offset 6h) * ${{6h}}",
     "24h": f"avg_over_time({HOURLY}{{@match}}[23h] offset 6h) * ${{24h}}",
 }
-"""Requests by outcome in so long a time, which ended six hours ago."""
+"""Requests by outcome in so long a time, which ended six hours ago. (The first of the rates tells of five minutes.)"""
 _FIRST_MINUTES: Final = "and on () vector(time() % ${1h}) < ${5m}"
 """One result an hour, of a group that is evaluated every five minutes."""
 
@@ -70,7 +70,8 @@ def _latency(width: str) -> str:
 
 
 def _hourly_p95(width: str) -> str:
-    p95 = f"histogram_quantile(0.95, avg_over_time({TIMED_RATE}[{width}] offset 6h))"
+    range_ = {"1h": "55m", "6h": "5h55m"}[width]
+    p95 = f"histogram_quantile(0.95, avg_over_time({TIMED_RATE}[{range_}] offset 6h))"
     return labelled(f"({p95} > 0)", "width", width)
 
 
@@ -87,7 +88,7 @@ def _swung(record: str) -> str:
 
 
 LEARNING: Final = (
-    Record(name=HOURLY, expr=f"avg_over_time({RATE}[1h])"),
+    Record(name=HOURLY, expr=f"avg_over_time({RATE}[55m])"),
     Record(
         name=CANARIES,
         expr='sum by ($by, outcome) (round(increase(crawlhealth_requests_total{$traffic,source="canary"}[1h])))',

@@ -1,12 +1,10 @@
-"""Weighted sums: what a window holds at one moment, in all and by route and source. Pure, and cheap to make."""
+"""Weighted sums: what a window holds at one moment. Pure, and cheap to make."""
 
 from __future__ import annotations
 
 from typing import Final
 
 import msgspec
-
-from crawlhealth.verdict import Rates
 
 
 class Sums(msgspec.Struct, frozen=True, gc=False):
@@ -35,29 +33,6 @@ class Sums(msgspec.Struct, frozen=True, gc=False):
     def requests(self) -> float:
         """All requests, whatever came of them."""
         return self.ok + self.hard_block + self.challenge + self.soft_block + self.error
-
-    @property
-    def refused(self) -> float:
-        """Requests that were refused in any way."""
-        return self.hard_block + self.challenge + self.soft_block
-
-    @property
-    def extractions(self) -> float:
-        """Pages that extraction was tried on."""
-        return self.extractions_ok + self.extractions_failed
-
-    def rates(self, latency_p95: float | None, *, extraction: float | None) -> Rates | None:
-        """The signals, with those that are measured elsewhere; None without a request."""
-        requests = self.requests
-        if requests <= 0:
-            return None
-        return Rates(
-            hard_block=self.hard_block / requests,
-            challenge=self.challenge / requests,
-            soft_block=self.soft_block / requests,
-            latency_p95=latency_p95,
-            extraction=extraction,
-        )
 
 
 COLUMNS: Final = Sums.__struct_fields__

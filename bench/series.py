@@ -34,9 +34,10 @@ from numpy.typing import NDArray
 
 from crawlhealth import score, stats
 from crawlhealth.bands import DEGRADING, RESISTING
-from crawlhealth.config import DIRECT, ScoreSettings
+from crawlhealth.config import DIRECT
 from crawlhealth.outcome import Source
 from crawlhealth.replay import Replay
+from crawlhealth.scoresettings import ScoreSettings
 from crawlhealth.stretch import Stretch
 
 Array = NDArray[np.float64]

@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from crawlhealth.bands import States
-from crawlhealth.config import ScoreSettings
 from crawlhealth.evaluate import Before, Judged, evaluate
 from crawlhealth.normals import Normals, Table
 from crawlhealth.outcome import Source
 from crawlhealth.panel import Panel
+from crawlhealth.scoresettings import ScoreSettings
 from crawlhealth.scoring import Scored, scored
 from crawlhealth.verdict import BandState, Baseline, Rates, Spread, StratumNormal
 from crawlhealth.weighted import COLUMNS

@@ -10,8 +10,8 @@ from numpy.typing import ArrayLike, NDArray
 from crawlhealth import marks
 from crawlhealth.baseline import Hours, learn
 from crawlhealth.columns import FIELDS
-from crawlhealth.config import BaselineSettings
 from crawlhealth.outcome import Source
+from crawlhealth.scoresettings import BaselineSettings
 from crawlhealth.verdict import Accepted, Baseline
 from samples import NOW
 

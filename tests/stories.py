@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 
 from crawlhealth import stats
 from crawlhealth.bands import BANDS
-from crawlhealth.config import ScoreSettings
 from crawlhealth.evaluate import Judged
 from crawlhealth.normals import HOSTILE
 from crawlhealth.outcome import Source
 from crawlhealth.replay import Replay
+from crawlhealth.scoresettings import ScoreSettings
 from crawlhealth.scoring import UNKNOWNS
 from crawlhealth.stretch import Key, Stretch
 from crawlhealth.verdict import Accepted, Band, Signal, Unknown

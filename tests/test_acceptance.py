@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crawlhealth.acceptance import Begun, begun, consequence, parse, told
-from crawlhealth.config import BaselineSettings
+from crawlhealth.scoresettings import BaselineSettings
 from crawlhealth.verdict import Accepted, Band, BandState, Unknown, Verdict
 from samples import DAY, HOUR, NOW
 

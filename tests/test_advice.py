@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from crawlhealth.advice import advise
-from crawlhealth.config import AdviceSettings, CanaryLed, ScoreSettings
+from crawlhealth.scoresettings import AdviceSettings, CanaryLed, ScoreSettings
 from crawlhealth.verdict import (
     NEUTRAL,
     Advice,

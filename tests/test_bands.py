@@ -14,7 +14,7 @@ from msgspec import structs
 
 from crawlhealth import bands
 from crawlhealth.bands import Scores, States, next_state, next_states
-from crawlhealth.config import EnterAfter, LeaveAfter, ScoreSettings
+from crawlhealth.scoresettings import EnterAfter, LeaveAfter, ScoreSettings
 from crawlhealth.verdict import Band, BandState
 
 SETTINGS = ScoreSettings(enter_after=EnterAfter(degrading=timedelta(minutes=30)))

@@ -14,10 +14,11 @@ import pytest
 
 from crawlhealth import baselines
 from crawlhealth.baselines import Baselines
-from crawlhealth.config import BaselineSettings, HistorySettings, ScoreSettings
+from crawlhealth.config import HistorySettings
 from crawlhealth.history import FILE_NAME, History, import_windows
 from crawlhealth.marks import GOOD, NONE, OUTSIDE, UNKNOWN
 from crawlhealth.outcome import Source
+from crawlhealth.scoresettings import BaselineSettings, ScoreSettings
 from crawlhealth.tally import Slot, Tally
 from crawlhealth.verdict import Accepted, Baseline
 from samples import DAY, HOUR, NOW, slot

@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from msgspec import structs
 
 from crawlhealth.bands import States
-from crawlhealth.config import ScoreSettings
 from crawlhealth.evaluate import Before, evaluate
 from crawlhealth.normals import Table
 from crawlhealth.outcome import Source
+from crawlhealth.scoresettings import ScoreSettings
 from crawlhealth.tally import Slot, Tally
 from crawlhealth.verdict import Band, BandState, Baseline, Rates, Signal, Spread, StratumNormal, Unknown, Verdict
 from crawlhealth.verdicts import verdicts

@@ -9,11 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from crawlhealth.config import BaselineSettings, Canary, Config, Maintenance, ScoreSettings, Site
+from crawlhealth.config import Canary, Config, Maintenance, Site
 from crawlhealth.history import FILE_NAME, Decisions, History, import_windows, snapshot
 from crawlhealth.judge import Judge
 from crawlhealth.marks import GOOD, OUTSIDE, RESTING
 from crawlhealth.outcome import Outcome, Reason
+from crawlhealth.scoresettings import BaselineSettings, ScoreSettings
 from crawlhealth.tally import Tally
 from crawlhealth.verdict import Accepted, Band, Diagnosis, Signal, Verdict
 from samples import DAY, HOUR, NOW, observation, run, slot

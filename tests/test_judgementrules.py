@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from configured import CONFIG, Folder
-from crawlhealth.config import AdviceSettings, CanaryLed, Maintenance, UplinkSettings
+from crawlhealth.config import Maintenance, UplinkSettings
+from crawlhealth.scoresettings import AdviceSettings, CanaryLed
 
 
 @pytest.fixture

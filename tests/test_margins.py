@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from crawlhealth.config import Margins
 from crawlhealth.margins import lower_bounds
+from crawlhealth.scoresettings import Margins
 from panels import HALF_LIVES
 
 pytestmark = pytest.mark.filterwarnings("error")

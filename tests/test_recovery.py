@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from crawlhealth.advice import advise
-from crawlhealth.config import AdviceSettings, Canary, CanaryLed, LeaveAfter, ScoreSettings
+from crawlhealth.config import Canary
 from crawlhealth.outcome import Outcome
 from crawlhealth.recovery import Followed, Kind, Streak, by_site, full_after, in_a_row, lead
+from crawlhealth.scoresettings import AdviceSettings, CanaryLed, LeaveAfter, ScoreSettings
 from crawlhealth.verdict import Band, BandState, Baseline, Rates, StratumNormal, Verdict
 from samples import DAY, HOUR, NOW, run
 

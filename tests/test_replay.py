@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 from crawlhealth import columns, marks, stats
 from crawlhealth.bands import DEGRADING, RESISTING, UNKNOWN, States
 from crawlhealth.baseline import HOUR, Hours, learn
-from crawlhealth.config import BaselineSettings, ScoreSettings
 from crawlhealth.evaluate import Before, Judged, evaluate
 from crawlhealth.normals import Table
 from crawlhealth.outcome import Source
 from crawlhealth.replay import Replay
+from crawlhealth.scoresettings import BaselineSettings, ScoreSettings
 from crawlhealth.scoring import Scored
 from crawlhealth.stretch import Key, Stretch, dense, p95
 from crawlhealth.tally import Slot, Tally

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from msgspec import structs
 
 from crawlhealth import score
-from crawlhealth.config import Weights
+from crawlhealth.scoresettings import Weights
 from crawlhealth.verdict import Rates, Signal
 
 WEIGHTS = Weights()

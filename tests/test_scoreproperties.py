@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from crawlhealth.config import Margins, ScoreSettings, Weights
 from crawlhealth.outcome import Source
 from crawlhealth.panel import Panel
+from crawlhealth.scoresettings import Margins, ScoreSettings, Weights
 from crawlhealth.scoring import UNKNOWNS
 from crawlhealth.verdict import Band, Baseline, Rates, Unknown
 from panels import Row, judged, normal, one, panel, rates, score_of

@@ -12,8 +12,8 @@ import pytest
 
 from crawlhealth import bands
 from crawlhealth.bands import States
-from crawlhealth.config import ScoreSettings, Weights
 from crawlhealth.evaluate import Before
+from crawlhealth.scoresettings import ScoreSettings, Weights
 from crawlhealth.scoring import UNKNOWNS, scored
 from crawlhealth.verdict import Band, BandState, Unknown
 from panels import Row, judged, normal, normals, one, panel, rates, score_of

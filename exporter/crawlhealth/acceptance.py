@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from crawlhealth import quantities
-from crawlhealth.config import BaselineSettings
 from crawlhealth.maintenance import moment
+from crawlhealth.scoresettings import BaselineSettings
 from crawlhealth.verdict import Accepted, Band, Unknown, Verdict
 
 LEAST_HOURS: Final = 6

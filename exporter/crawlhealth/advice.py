@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import Final
 
 from crawlhealth import cost
-from crawlhealth.config import AdviceSettings, ScoreSettings, Thresholds
 from crawlhealth.recovery import eased_share
+from crawlhealth.scoresettings import AdviceSettings, ScoreSettings, Thresholds
 from crawlhealth.verdict import NEUTRAL, Advice, Band, Override, OverrideKind, Rates, Unknown, Verdict
 
 MOSTLY_ERRORS: Final = 0.5

@@ -13,11 +13,11 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from crawlhealth.config import ScoreSettings
 from crawlhealth.evaluate import Judged, Seen, look
 from crawlhealth.normals import Normals
 from crawlhealth.outcome import Source
 from crawlhealth.panel import Panel
+from crawlhealth.scoresettings import ScoreSettings
 from crawlhealth.scoring import Scored
 from crawlhealth.sweep import Came, Held, Swept, swept
 from crawlhealth.weighted import COLUMNS

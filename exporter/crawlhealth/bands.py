@@ -16,7 +16,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from crawlhealth.config import ScoreSettings
+from crawlhealth.scoresettings import ScoreSettings
 from crawlhealth.verdict import Band, BandState
 
 BANDS: Final = (Band.NORMAL, Band.DEGRADING, Band.RESISTING, Band.UNKNOWN)

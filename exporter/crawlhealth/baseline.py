@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 
 from crawlhealth import marks as hours_judged
 from crawlhealth.blocks import ANSWERED, Blocks, merged
-from crawlhealth.config import BaselineSettings
 from crawlhealth.cost import per_record
 from crawlhealth.dispersion import spread_and_lasting
 from crawlhealth.normals import HOSTILE
 from crawlhealth.outcome import Source
+from crawlhealth.scoresettings import BaselineSettings
 from crawlhealth.verdict import Accepted, Baseline, Rates, Spread, StratumNormal
 from crawlhealth.weighted import OUTCOMES, Sums
 

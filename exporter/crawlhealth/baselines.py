@@ -13,9 +13,9 @@ import numpy as np
 
 from crawlhealth import marks as hours_judged
 from crawlhealth.baseline import HOUR, Hours, learn
-from crawlhealth.config import ScoreSettings
 from crawlhealth.history import History, HistoryError, Learnt
 from crawlhealth.replay import Replay
+from crawlhealth.scoresettings import ScoreSettings
 from crawlhealth.stretch import Stretch, dense, p95
 from crawlhealth.verdict import Accepted, Baseline
 

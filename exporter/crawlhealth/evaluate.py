@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from crawlhealth import bands, score
 from crawlhealth.bands import Scores, States, next_states
-from crawlhealth.config import ScoreSettings
 from crawlhealth.normals import Normals
 from crawlhealth.panel import Panel
+from crawlhealth.scoresettings import ScoreSettings
 from crawlhealth.scoring import Scored, scored
 from crawlhealth.windows import EPSILON, NOTHING
 

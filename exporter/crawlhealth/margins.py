@@ -20,8 +20,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from crawlhealth.config import Margins
 from crawlhealth.normals import WIDTH
+from crawlhealth.scoresettings import Margins
 from crawlhealth.stats import wilson_lower
 
 Array = NDArray[np.float64]

@@ -25,9 +25,10 @@ from datetime import timedelta
 from enum import StrEnum
 from typing import Final
 
-from crawlhealth.config import MOST_RUNS, AdviceSettings, Canary, ScoreSettings
+from crawlhealth.config import Canary
 from crawlhealth.model import CanaryRun
 from crawlhealth.outcome import REFUSED, Outcome, Source
+from crawlhealth.scoresettings import MOST_RUNS, AdviceSettings, ScoreSettings
 from crawlhealth.verdict import Band, BandState, Baseline
 
 FRESH: Final = timedelta(hours=1)

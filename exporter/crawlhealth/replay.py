@@ -18,11 +18,11 @@ from crawlhealth import marks as hours_judged
 from crawlhealth.ahead import Ahead, Rows
 from crawlhealth.bands import DEGRADING, RESISTING, UNKNOWN, States
 from crawlhealth.baseline import HOUR, learn
-from crawlhealth.config import ScoreSettings
 from crawlhealth.evaluate import Before, Judged, follow
 from crawlhealth.normals import Table
 from crawlhealth.outcome import Source
 from crawlhealth.recenthours import COLUMNS, RecentHours
+from crawlhealth.scoresettings import ScoreSettings
 from crawlhealth.stretch import Stretch, p95
 from crawlhealth.sweep import Came, Held
 from crawlhealth.verdict import Accepted, BandState, Baseline

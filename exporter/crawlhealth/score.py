@@ -13,7 +13,7 @@ from typing import Final, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from crawlhealth.config import Weights
+from crawlhealth.scoresettings import Weights
 from crawlhealth.verdict import Penalty, Rates, Signal
 
 Number = TypeVar("Number", float, NDArray[np.float64])

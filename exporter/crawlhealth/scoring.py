@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crawlhealth import drift, margins, score
-from crawlhealth.config import ScoreSettings
 from crawlhealth.normals import HOSTILE, LATENCY, Normals
 from crawlhealth.panel import Panel
+from crawlhealth.scoresettings import ScoreSettings
 from crawlhealth.stats import effective_size
 from crawlhealth.verdict import Unknown
 from crawlhealth.weighted import OUTCOMES, SQUARED

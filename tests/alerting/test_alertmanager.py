@@ -20,7 +20,7 @@ from crawlhealth import bundle
 from crawlhealth.bundle.alertmanager import DIGEST, INHIBITIONS, NOTIFY, OUTAGE, PAGE, WORKING_HOURS
 from crawlhealth.bundle.model import Alert, Options, Scope, Severity
 from crawlhealth.bundle.rules import expression
-from crawlhealth.config import ScoreSettings
+from crawlhealth.scoresettings import ScoreSettings
 from waiting import until
 
 FOLDER = Path(__file__).parents[2] / "alerting"

@@ -19,9 +19,9 @@ import pytest
 from alerting.alertmanagers import START_SECONDS, TOLD_SECONDS, Sink, alertmanager, muted, options_for, post
 from crawlhealth import bundle
 from crawlhealth.bands import next_state
-from crawlhealth.config import ScoreSettings
 from crawlhealth.demo.processes import Process, free_port
 from crawlhealth.demo.setting import prometheus_config
+from crawlhealth.scoresettings import ScoreSettings
 from crawlhealth.verdict import Band, BandState
 from waiting import until
 

@@ -25,7 +25,7 @@ from crawlhealth.backtest.scenarios import (
 )
 from crawlhealth.backtest.simulating import Simulated, simulated
 from crawlhealth.backtest.stories import Measure
-from crawlhealth.config import ScoreSettings
+from crawlhealth.scoresettings import ScoreSettings
 
 SITES = 45
 ROBUST: Mapping[str, ScoreSettings] = {"robust": ScoreSettings()}

@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from crawlhealth.bands import NORMAL, RESISTING, UNKNOWN
-from crawlhealth.config import ScoreSettings
 from crawlhealth.dispersion import spread_and_lasting
 from crawlhealth.model import Observation
 from crawlhealth.outcome import Outcome, Reason, Source
 from crawlhealth.replay import Replay
+from crawlhealth.scoresettings import ScoreSettings
 from crawlhealth.stats import BOUNDS
 from crawlhealth.stretch import Stretch
 from crawlhealth.tally import Slot, Tally

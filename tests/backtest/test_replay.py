@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 from crawlhealth.backtest.simulator import HOUR
 from crawlhealth.bands import DEGRADING, NORMAL, RESISTING, UNKNOWN, States
 from crawlhealth.baseline import learn
-from crawlhealth.config import BaselineSettings, ScoreSettings
 from crawlhealth.evaluate import Before, Judged, evaluate
 from crawlhealth.normals import Table
 from crawlhealth.outcome import Source
 from crawlhealth.recenthours import RecentHours
 from crawlhealth.replay import Replay
+from crawlhealth.scoresettings import BaselineSettings, ScoreSettings
 from crawlhealth.stretch import Key, Stretch, p95
 from crawlhealth.verdict import Accepted, BandState, Baseline
 from crawlhealth.windows import Windows

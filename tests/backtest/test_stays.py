@@ -7,8 +7,9 @@ import pytest
 
 from crawlhealth.backtest.stays import SIGNALS, Outcome, Stay, Stays
 from crawlhealth.bands import BANDS, States
-from crawlhealth.config import Maintenance, ScoreSettings
+from crawlhealth.config import Maintenance
 from crawlhealth.evaluate import Judged
+from crawlhealth.scoresettings import ScoreSettings
 from crawlhealth.scoring import Scored
 from crawlhealth.verdict import Band, BandState, Signal
 

@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 
 from crawlhealth.acceptance import Begun
-from crawlhealth.config import BaselineSettings, HistorySettings
+from crawlhealth.config import HistorySettings
 from crawlhealth.history import FILE_NAME, Decisions, History
 from crawlhealth.incident import Incident
+from crawlhealth.scoresettings import BaselineSettings
 from crawlhealth.verdict import Accepted, Band, BandState, Diagnosis, Override, OverrideKind, Signal, Verdict
 from samples import DAY, NOW, observation
 

@@ -19,9 +19,10 @@ from crawlhealth.backtest.past import Tried
 from crawlhealth.backtest.replaying import Figures
 from crawlhealth.backtest.simulating import BY_THE_MINUTE, HOURLY, NAMES, simulated, work
 from crawlhealth.backtest.sources import Asked, imported, stored
-from crawlhealth.config import Config, ScoreSettings
+from crawlhealth.config import Config
 from crawlhealth.history import FILE_NAME, HistoryError
 from crawlhealth.options import load, when
+from crawlhealth.scoresettings import ScoreSettings
 from crawlhealth.traffic.windows import Problem
 
 MOST_SITES = 10_000

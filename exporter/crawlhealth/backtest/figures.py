@@ -12,7 +12,7 @@ from crawlhealth.backtest import literal
 from crawlhealth.backtest.episodes import Found, a_week, threshold
 from crawlhealth.backtest.scenarios import QUIET, QUIET_MINUTES, REFUSED, REFUSED_MINUTES, STEP_MINUTES, TABLE
 from crawlhealth.backtest.traces import Results
-from crawlhealth.config import ScoreSettings
+from crawlhealth.scoresettings import ScoreSettings
 
 WARNING_HOLDS: Final = 6
 """Hours: an early warning is over after so many without one, as its alert has it."""

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crawlhealth import score
-from crawlhealth.config import Weights
+from crawlhealth.scoresettings import Weights
 from crawlhealth.stats import ewma
 
 Array = NDArray[np.float64]

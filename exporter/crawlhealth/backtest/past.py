@@ -10,9 +10,10 @@ from typing import Final
 
 from crawlhealth.backtest.stays import Outcome, Stays
 from crawlhealth.backtest.working import Counted, Told
-from crawlhealth.config import Maintenance, ScoreSettings
+from crawlhealth.config import Maintenance
 from crawlhealth.history import past_accepted, reading, stretches
 from crawlhealth.replay import Replay
+from crawlhealth.scoresettings import ScoreSettings
 from crawlhealth.stretch import Stretch
 from crawlhealth.verdict import Accepted
 

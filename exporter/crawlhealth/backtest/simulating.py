@@ -17,7 +17,7 @@ from crawlhealth.backtest.scenarios import (
 )
 from crawlhealth.backtest.stories import STORIES, Measure
 from crawlhealth.backtest.traces import Part, Results, Work, groups
-from crawlhealth.config import ScoreSettings
+from crawlhealth.scoresettings import ScoreSettings
 
 Methods = Mapping[str, ScoreSettings]
 

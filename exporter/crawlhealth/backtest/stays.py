@@ -14,10 +14,11 @@ from typing import Final
 import numpy as np
 
 from crawlhealth.bands import DEGRADING, RESISTING, UNKNOWN
-from crawlhealth.config import Maintenance, ScoreSettings
+from crawlhealth.config import Maintenance
 from crawlhealth.evaluate import Judged
 from crawlhealth.maintenance import under_maintenance
 from crawlhealth.score import MIN_REASON_POINTS
+from crawlhealth.scoresettings import ScoreSettings
 from crawlhealth.verdict import Band, Signal
 
 WARNING_HOLDS: Final = 6 * 3600.0

@@ -22,7 +22,7 @@ from crawlhealth.backtest.scenarios import (
     Scenario,
 )
 from crawlhealth.backtest.traces import Results
-from crawlhealth.config import ScoreSettings
+from crawlhealth.scoresettings import ScoreSettings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,9 +15,9 @@ from crawlhealth.backtest.scenarios import WEEK, Scenario
 from crawlhealth.backtest.simulator import HOUR, MINUTES, Population, Simulation, names
 from crawlhealth.backtest.working import Counted, Told
 from crawlhealth.bands import DEGRADING, RESISTING
-from crawlhealth.config import ScoreSettings
 from crawlhealth.evaluate import Judged
 from crawlhealth.replay import Replay
+from crawlhealth.scoresettings import ScoreSettings
 from crawlhealth.stretch import Stretch, dense
 from crawlhealth.verdict import Accepted
 

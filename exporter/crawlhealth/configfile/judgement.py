@@ -7,8 +7,9 @@ from datetime import timedelta
 from typing import TypeVar
 from urllib.parse import urlsplit
 
-from crawlhealth.config import MOST_RUNS, AdviceSettings, CanaryLed, Maintenance, UplinkSettings
+from crawlhealth.config import Maintenance, UplinkSettings
 from crawlhealth.maintenance import clock, moment
+from crawlhealth.scoresettings import MOST_RUNS, AdviceSettings, CanaryLed
 from crawlhealth.yamlfile.binding import nearest
 from crawlhealth.yamlfile.document import Document, Steps
 from crawlhealth.yamlfile.tree import quoted

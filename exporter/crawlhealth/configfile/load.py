@@ -13,7 +13,6 @@ from typing import Final
 from crawlhealth.config import (
     DEFAULT_LISTEN,
     DIRECT,
-    AdviceSettings,
     Block,
     Canary,
     Config,
@@ -23,7 +22,6 @@ from crawlhealth.config import (
     MetricsSettings,
     PushSettings,
     Route,
-    ScoreSettings,
     Site,
     UplinkSettings,
 )
@@ -41,6 +39,7 @@ from crawlhealth.configfile.rules import (
     check_sites,
 )
 from crawlhealth.hosts import HostIndex
+from crawlhealth.scoresettings import AdviceSettings, ScoreSettings
 from crawlhealth.yamlfile.binding import Binder
 from crawlhealth.yamlfile.document import Document, Problem
 from crawlhealth.yamlfile.tree import Entries, quoted

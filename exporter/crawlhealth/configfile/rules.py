@@ -12,18 +12,8 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from crawlhealth import hosts, quantities
-from crawlhealth.config import (
-    DIRECT,
-    BaselineSettings,
-    Fetching,
-    HistorySettings,
-    PushSettings,
-    PushToken,
-    Route,
-    ScoreSettings,
-    Secret,
-    Site,
-)
+from crawlhealth.config import DIRECT, Fetching, HistorySettings, PushSettings, PushToken, Route, Secret, Site
+from crawlhealth.scoresettings import BaselineSettings, ScoreSettings
 from crawlhealth.yamlfile.binding import nearest
 from crawlhealth.yamlfile.document import Document, Steps
 from crawlhealth.yamlfile.tree import Scalar, quoted

@@ -16,11 +16,11 @@ from pathlib import Path
 import msgspec
 
 from crawlhealth.acceptance import Begun, begun
-from crawlhealth.config import BaselineSettings
 from crawlhealth.history import acceptances, incidents
 from crawlhealth.history.database import HistoryError, open_undamaged, transaction
 from crawlhealth.incident import Incident
 from crawlhealth.labels import Label
+from crawlhealth.scoresettings import BaselineSettings
 from crawlhealth.verdict import Accepted, Override, Verdict
 
 KEPT_SECONDS = 2 * 365 * 86_400.0

@@ -16,8 +16,9 @@ from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from crawlhealth import acceptance
-from crawlhealth.config import BaselineSettings, PushToken, Secret
+from crawlhealth.config import PushToken, Secret
 from crawlhealth.history import Decisions, HistoryError
+from crawlhealth.scoresettings import BaselineSettings
 from crawlhealth.verdict import Accepted
 from crawlhealth.web import posting
 from crawlhealth.web.gate import basic_user

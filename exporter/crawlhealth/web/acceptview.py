@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from crawlhealth import acceptance
-from crawlhealth.config import BaselineSettings
 from crawlhealth.incident import Incident
+from crawlhealth.scoresettings import BaselineSettings
 from crawlhealth.verdict import Accepted, Band, Unknown, Verdict
 from crawlhealth.web import words
 

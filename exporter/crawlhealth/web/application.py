@@ -17,9 +17,10 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from crawlhealth.collector import Exposition
-from crawlhealth.config import BaselineSettings, PushToken, Secret
+from crawlhealth.config import PushToken, Secret
 from crawlhealth.configfile import ConfigError
 from crawlhealth.history import Decisions
+from crawlhealth.scoresettings import BaselineSettings
 from crawlhealth.series import Text
 from crawlhealth.traffic.gathering import Gathering
 from crawlhealth.traffic.intake import Intake

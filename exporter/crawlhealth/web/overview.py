@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from crawlhealth.collector import Exposition
-from crawlhealth.config import ScoreSettings
 from crawlhealth.model import CanaryRun
+from crawlhealth.scoresettings import ScoreSettings
 from crawlhealth.verdict import Band, Diagnosis, Verdict
 from crawlhealth.web import words
 

@@ -13,7 +13,7 @@ from typing import Final
 from crawlhealth.bundle.alerts.text import ADVICE, DIAGNOSIS, SCORE, VERDICT
 from crawlhealth.bundle.model import Alert, Group, Options, Scoring, Severity
 from crawlhealth.bundle.recording import JUDGED, SCORES
-from crawlhealth.config import ScoreSettings
+from crawlhealth.scoresettings import ScoreSettings
 
 DRIFT_THRESHOLD: Final = ScoreSettings().drift_threshold
 LATENCY_POINTS: Final = 3.0

@@ -7,8 +7,8 @@ from datetime import timedelta
 from typing import Final
 
 from crawlhealth.bundle.yamltext import duration
-from crawlhealth.config import ScoreSettings
 from crawlhealth.normals import WIDTH
+from crawlhealth.scoresettings import ScoreSettings
 from crawlhealth.stats import PER_DECADE
 
 SETTINGS: Final = ScoreSettings()

@@ -68,10 +68,10 @@ _OPTIONS: Final[tuple[Callable[..., Any], ...]] = (
     click.option("--check", "only_check", is_flag=True, help="Write nothing; exit 1 when a file differs."),
     click.option(
         "--scoring",
-        type=click.Choice([str(Scoring.EXPORTER)]),
+        type=click.Choice([str(scoring) for scoring in Scoring]),
         default=str(Scoring.EXPORTER),
         show_default=True,
-        help="Where the score comes from.",
+        help="Where the score comes from: the exporter, or rules over the counters of all crawlers.",
     ),
     click.option("--job", default="crawlhealth", show_default=True, help="The exporter's scrape job in Prometheus."),
     click.option(

@@ -16,9 +16,6 @@ TOGETHER: Final = 6
 """Hours that are looked at together to see what lasts."""
 DAY_HOURS: Final = 24
 NORMAL: Final = NormalDist()
-UPPER: Final = 0.95
-UPPER_Z: Final = 1.6449
-"""The quantile that tells how far latency rises of itself, and how many standard deviations that is."""
 
 
 def spread_and_lasting(counts: Array, p95: Array, usable: NDArray[np.bool_], *, least: float) -> tuple[Array, Array]:

@@ -12,7 +12,7 @@ import yaml
 
 from crawlhealth import bundle, metrics
 from crawlhealth.bundle.expected import SEARCHBOTS
-from crawlhealth.bundle.model import Options, Record
+from crawlhealth.bundle.model import Options, Record, Scoring
 from crawlhealth.bundle.rules import expression
 
 ALERTING = Path(__file__).parents[2] / "alerting"
@@ -104,7 +104,8 @@ def known_with_records(options: Options) -> dict[str, frozenset[str]]:
     """Everything that rules may read. A record that is read before it is made, or by itself, may bear any label."""
     known = {name: labels | set(options.group_labels) for name, labels in exposed().items()}
     records = [rule for group in bundle.groups(options) for rule in group.rules if isinstance(rule, Record)]
-    known.update(dict.fromkeys((record.name for record in records), frozenset().union(*known.values())))
+    made = {label for record in records for label in re.findall(r', "(\w+)", "', expression(record, options))}
+    known.update(dict.fromkeys((record.name for record in records), frozenset(made).union(*known.values())))
     for record in records:
         known[record.name] = labels_of(promql.parse(expression(record, options)), known) | set(record.labels)
     return known
@@ -113,6 +114,8 @@ def known_with_records(options: Options) -> dict[str, frozenset[str]]:
 OPTIONS = [
     pytest.param(Options(), id="exporter scoring"),
     pytest.param(Options(group_labels=("tenant", "cluster"), crawler_jobs=("spiders",)), id="group labels"),
+    pytest.param(Options(scoring=Scoring.FLEET), id="fleet scoring"),
+    pytest.param(Options(scoring=Scoring.FLEET, group_labels=("tenant", "cluster")), id="fleet scoring, group labels"),
 ]
 
 

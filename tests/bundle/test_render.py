@@ -108,7 +108,7 @@ def run(*arguments: str) -> Result:
         pytest.param(("--group-labels", "a,a"), "stands there twice", id="a label that is repeated"),
         pytest.param(("--runbook-base", "wiki/crawl"), "write it whole, as https://", id="half an address"),
         pytest.param(("--dashboard-base", "grafana"), "write it whole, as https://", id="a host's name"),
-        pytest.param(("--scoring", "flet"), "is not 'exporter'", id="where scores come from"),
+        pytest.param(("--scoring", "flet"), "is not one of 'exporter', 'fleet'", id="where scores come from"),
         pytest.param(("--job", ""), "a job has a name", id="no job"),
         pytest.param(("--time-scale", "0"), "is not in the range", id="no time"),
     ],

@@ -11,12 +11,17 @@ from typing import Final
 from crawlhealth.bundle.fleet.terms import HOSTILE, SETTINGS, WIDTHS, any_of, interpolated, labelled, recent
 from crawlhealth.bundle.fleet.windows import RATE, TIMED_RATE
 from crawlhealth.bundle.model import Record
-from crawlhealth.dispersion import TOGETHER, UPPER, UPPER_Z
+from crawlhealth.dispersion import DAY_HOURS, NORMAL, TOGETHER
+from crawlhealth.quantiles import P95
 
 LEAST_HOURS: Final = 24
 MATURE_HOURS: Final = 42
 """So many hours are remembered of a site that is three days old: from then on the last day is left out."""
 LEAST_SPREAD_SCORE: Final = 80
+WITHIN_Z: Final = NORMAL.inv_cdf(0.5 ** (1 / DAY_HOURS))
+"""By so many standard deviations the slowest of a day's hours lies above the usual one."""
+BETWEEN_Z: Final = NORMAL.inv_cdf(0.75)
+HALF_A_DAY: Final = DAY_HOURS // 2
 
 HOURLY: Final = "site_outcome:crawl_requests:rate1h"
 HOURLY_P95: Final = "site:crawl_duration:p95"
@@ -27,6 +32,8 @@ WORST: Final = "site:crawl_hour:worst_score"
 LEARNT: Final = "site_signal:crawl_hour:learnt"
 SWUNG: Final = "site_signal:crawl_hour:swung"
 SWUNG_WIDE: Final = "site_signal:crawl_six_hours:swung"
+DAY: Final = "site_day:crawl_duration:p95"
+"""Of the last day's p95 by the hour, as logarithms: the `middle` one, and how far the `slowest` lies above it."""
 LEVEL: Final = "site_signal:crawlhealth_baseline:median14d"
 VARIANCE: Final = "site_signal:crawlhealth_baseline:variance14d"
 LASTING: Final = "site_signal:crawlhealth_baseline:lasting14d"
@@ -64,15 +71,12 @@ def _shares(width: str) -> str:
     )
 
 
-def _latency(width: str) -> str:
-    hours = recent(HOURLY_P95, f'{{width="{width}"}}', within="15m")
-    return labelled(f"ln(sum by ($by) ({interpolated(hours)}))", "signal", "latency")
+def _latency() -> str:
+    return labelled(f"ln(sum by ($by) ({interpolated(recent(HOURLY_P95, within='15m'))}))", "signal", "latency")
 
 
-def _hourly_p95(width: str) -> str:
-    range_ = {"1h": "55m", "6h": "5h55m"}[width]
-    p95 = f"histogram_quantile(0.95, avg_over_time({TIMED_RATE}[{range_}] offset 6h))"
-    return labelled(f"({p95} > 0)", "width", width)
+def _hourly_p95() -> str:
+    return f"histogram_quantile({P95}, avg_over_time({TIMED_RATE}[55m] offset 6h)) > 0"
 
 
 _GONE_BY: Final = "offset 19h"
@@ -85,6 +89,17 @@ def _swung(record: str) -> str:
         f"unless on ($on) last_over_time({WORST}[15m] {_GONE_BY}) < {LEAST_SPREAD_SCORE}\n"
         f"unless on ($on) {recent(WORST, within='15m')} == 0"
     )
+
+
+def _days() -> str:
+    """What the hours of the last day were like together; once an hour."""
+    hours = f"{SWUNG}{LATENCY_ONLY}[1d]"
+    middle, enough = f"quantile_over_time(0.5, {hours})", f"count_over_time({hours}) >= {HALF_A_DAY}"
+    either = any_of(
+        labelled(f"({middle} and {enough})", "day", "middle"),
+        labelled(f"(max_over_time({hours}) - {middle} and {enough})", "day", "slowest"),
+    )
+    return f"({either})\n{_FIRST_MINUTES}"
 
 
 LEARNING: Final = (
@@ -101,9 +116,9 @@ LEARNING: Final = (
             f"min_over_time({SCORE}[1h] offset 6h)",
         ),
     ),
-    Record(name=HOURLY_P95, expr=any_of(_hourly_p95("1h"), _hourly_p95("6h"))),
-    Record(name=BLOCK, expr=any_of(_shares("1h"), _shares("6h"), _shares("24h"), _latency("1h"))),
-    Record(name=WIDE_BLOCK, expr=any_of(_shares("6h"), _shares("24h"), _latency("6h"))),
+    Record(name=HOURLY_P95, expr=_hourly_p95()),
+    Record(name=BLOCK, expr=any_of(_shares("1h"), _shares("6h"), _shares("24h"), _latency())),
+    Record(name=WIDE_BLOCK, expr=any_of(_shares("6h"), _shares("24h"))),
     Record(
         name=LEARNT,
         expr=(
@@ -113,6 +128,7 @@ LEARNING: Final = (
     ),
     Record(name=SWUNG, expr=_swung(BLOCK)),
     Record(name=SWUNG_WIDE, expr=_swung(WIDE_BLOCK)),
+    Record(name=DAY, expr=_days()),
 )
 
 
@@ -126,17 +142,23 @@ def _level(matcher: str) -> str:
 
 
 def _variance(hours: str, window: str) -> str:
-    """The variance beyond chance: of shares about a straight line, of latency from its upper quantile."""
-    inverse, latency = f'{hours}{{signal="inverse_size"}}[{window}]', f"{hours}{LATENCY_ONLY}[{window}]"
+    """The variance of shares beyond chance, about a straight line."""
+    inverse = f'{hours}{{signal="inverse_size"}}[{window}]'
     shares = f"{hours}{SHARES_ONLY}[{window}]"
     line = f"deriv({shares}) ^ 2 * (count_over_time({shares}) * ${{1h}}) ^ 2 / 12"
     chance = f"(0.25 - (avg_over_time({shares}) - 0.5) ^ 2) * on ($on) group_left () avg_over_time({inverse})"
-    upper = f"quantile_over_time({UPPER}, {latency}) - quantile_over_time(0.5, {latency})"
-    return any_of(
-        f"(clamp_min(stdvar_over_time({shares}) - {line} - {chance}, 0) "
-        f"and count_over_time({shares}) >= {LEAST_HOURS})",
-        f"((({upper}) / {UPPER_Z}) ^ 2 and count_over_time({latency}) >= {LEAST_HOURS})",
+    return (
+        f"(clamp_min(stdvar_over_time({shares}) - {line} - {chance}, 0) and count_over_time({shares}) >= {LEAST_HOURS})"
     )
+
+
+def _rises(window: str) -> str:
+    """The variance of what latency rises of itself: within the usual day, and between days."""
+    slowest, middle = (f'{DAY}{{day="{name}"}}[{window}]' for name in ("slowest", "middle"))
+    within = f"sum by ($by) (quantile_over_time(0.5, {slowest})) / {WITHIN_Z:.5g}"
+    between = f"(quantile_over_time(0.75, {middle}) - quantile_over_time(0.5, {middle}))"
+    apart = f"sum by ($by) ({between}) / {BETWEEN_Z:.5g}"
+    return labelled(f"(({within}) ^ 2 + ({apart}) ^ 2)", "signal", "latency")
 
 
 def _lasting() -> str:
@@ -170,7 +192,10 @@ LEARNT_FROM: Final = (
     Record(
         name=VARIANCE,
         expr=any_of(
-            f"({_variance(SWUNG, '14d')})", f"({_variance(LEARNT, '3d')})", f"0 * {recent(LEVEL, within='15m')}"
+            f"({_variance(SWUNG, '14d')})",
+            _rises("14d"),
+            f"({_variance(LEARNT, '3d')})",
+            f"0 * {recent(LEVEL, within='15m')}",
         ),
     ),
     Record(name=LASTING, expr=_lasting()),

@@ -24,9 +24,13 @@ from crawlhealth.bundle.fleet.windows import ANSWERED, REQUESTS, SHARE, SIZE, TI
 from crawlhealth.bundle.model import Record
 from crawlhealth.margins import LEAST_SHARE, LEAST_VARIANCE, RARE_PER_DECADE
 from crawlhealth.quantiles import P95, Z
+from crawlhealth.scoring import SLOWEST
 
 ABOVE: Final = "site_window_signal:crawl_share:above_normal"
 DEVIATION: Final = "site_window_signal:crawl_share:deviation"
+ANGLE: Final = "site_window_signal:crawl_share:deviation_angle"
+SWING_ANGLE: Final = "site_window_signal:crawl_share:swing_angle"
+ROOM: Final = "site_window_signal:crawl_share:swing_below"
 USUAL: Final = "site_window_signal:crawl_share:usual_margin"
 REACH: Final = "site_window_signal:crawl_share:rare_reach"
 LOWER: Final = "site_window_signal:crawl_share:lower_bound"
@@ -54,13 +58,31 @@ def _spread_of(share: str) -> str:
     return f"(0.25 - ({share} - 0.5) ^ 2)"
 
 
+def _angle(deviation: str) -> str:
+    """A standard deviation around the normal on the scale of the arcsine of the root.
+
+    A share that moves by more than itself is not believed. Shares are folded: what matters is P (1 - p).
+    """
+    folded = f"(0.5 - abs({LEVELS} - 0.5))"
+    scale = f"({deviation} >= {_BY_SIGNAL} {folded} or 0 * {deviation} + {_BY_SIGNAL} {folded})"
+    return f"{deviation} / 2\n/ sqrt({_spread_of(f'clamp({scale}, {LEAST_SHARE:g}, 0.5)')})"
+
+
+def _room() -> str:
+    """How far below its share a swing around the normal reaches: near 1 there is no room for it."""
+    times = SETTINGS.margins.swing
+    swing = f"(0 * {_ABOVE} + {times:g} * sqrt({_SWING}))"
+    moved = f"asin(sqrt({_ABOVE})) - {times:g} * {recent(SWING_ANGLE)}"
+    reached = f"({_ABOVE} - sin(clamp_min({moved}, 0)) ^ 2)"
+    return f"{swing} <= {reached}\nor {reached}"
+
+
 def _usual() -> str:
     """Noise and swing together: the distance to Wilson's lower bound, and a deviation below, in squares."""
     z = SETTINGS.margins.noise
     half = f"{z} * sqrt({_spread_of(_ABOVE)} * {_BY_WINDOW} {_SIZE} + {z * z / 4:.6g})"
     noise = f"({half} + {z * z:.6g} * {_ABOVE} - {z * z / 2:.6g}) / {_BY_WINDOW} ({_SIZE} + {z * z:.6g})"
-    room = f"clamp_max({_spread_of(_ABOVE)} / {_BY_SIGNAL} {_spread_of(_BELIEVED)}, 1)"
-    return f"sqrt(({noise}) ^ 2\n+ {_SWING} * {SETTINGS.margins.swing**2:g} * {room})"
+    return f"sqrt(({noise}) ^ 2 + {recent(ROOM)} ^ 2)"
 
 
 def _deviation() -> str:
@@ -70,15 +92,12 @@ def _deviation() -> str:
 
 
 def _reach() -> str:
-    """How far above its level a share goes once in a long while; one that moves by more than itself is not believed."""
-    deviation = recent(DEVIATION)
+    """How far above its level a share goes once in a long while."""
     rare = {
-        window: max(0.0, SETTINGS.margins.rare - RARE_PER_DECADE * math.log10(width)) / 2
+        window: max(0.0, SETTINGS.margins.rare - RARE_PER_DECADE * math.log10(width))
         for window, width in WIDTHS.items()
     }
-    scale = f"({deviation} >= {_BY_SIGNAL} {_BELIEVED} or 0 * {deviation} + {_BY_SIGNAL} {_BELIEVED})"
-    root = f"sqrt({_spread_of(f'clamp_max({scale}, 0.5)')})"
-    angle = f"{deviation} * on (window) group_left () {constants('window', rare)}\n/ {root}"
+    angle = f"{recent(ANGLE)} * on (window) group_left () {constants('window', rare)}"
     return f"sin(clamp_max(({angle}) + {_BY_SIGNAL} asin(sqrt({_BELIEVED})), pi() / 2)) ^ 2 - {_BY_SIGNAL} {_BELIEVED}"
 
 
@@ -130,10 +149,11 @@ def _slow() -> str:
     half = f"{Z:g} * sqrt({size} * {P95 * (1 - P95):.6g} + {Z * Z / 4:.6g})"
     rank = f"({size} * {P95} + {Z * Z / 2:.6g} - {half}) / ({size} + {Z * Z:.6g})"
     noise = f"ln({high} / {below}) * ({P95} - {rank}) / {P95 - BELOW:.6g}"
-    variance = f"sum without (signal) ({recent(SWING, LATENCY_ONLY, within='15m')}) * {SETTINGS.margins.swing**2:g}"
+    times = (SETTINGS.margins.swing * SLOWEST) ** 2
+    variance = f"sum without (signal) ({recent(SWING, LATENCY_ONLY, within='15m')}) * {times:g}"
     normal = f"sum by ($by) ({recent(LEVEL, LATENCY_ONLY, within='15m')})"
-    times = f"{high} * exp(-sqrt(({noise}) ^ 2 + {variance})) / on ($on) group_left () clamp_min({normal}, 0.001)"
-    return f"clamp(({times} - 1) / {score.FULL_PENALTY_SLOWDOWN:g}, 0, 1)"
+    slower = f"{high} * exp(-sqrt(({noise}) ^ 2 + {variance})) / on ($on) group_left () clamp_min({normal}, 0.001)"
+    return f"clamp(({slower} - 1) / {score.FULL_PENALTY_SLOWDOWN:g}, 0, 1)"
 
 
 def _points() -> str:
@@ -176,8 +196,11 @@ SLOWNESS: Final = (
 )
 SCORED: Final = (
     Record(name=ABOVE, expr=f"{recent(SHARE)} > {_BY_SIGNAL} {LEVELS}"),
+    Record(name=SWING_ANGLE, expr=_angle(f"(0 * {_ABOVE} + sqrt({_SWING}))")),
+    Record(name=ROOM, expr=_room()),
     Record(name=USUAL, expr=_usual()),
     Record(name=DEVIATION, expr=_deviation()),
+    Record(name=ANGLE, expr=_angle(recent(DEVIATION))),
     Record(name=REACH, expr=_reach()),
     Record(name=LOWER, expr=_lower()),
     Record(name=POINTS, expr=_points()),

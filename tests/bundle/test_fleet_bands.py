@@ -1,0 +1,89 @@
+"""The bands of fleet scoring: latched, led by canaries, held in silence."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import pytest
+
+from crawlhealth.bundle import fleet
+from crawlhealth.bundle.model import Group, Options, Scoring
+from ruleruns import ran, written
+
+OPTIONS = Options(scoring=Scoring.FLEET)
+NONE = "_"
+BAND = "site:crawlhealth_band:level"
+
+
+def bands() -> Group:
+    return next(group for group in fleet.groups(OPTIONS) if group.name == "crawlhealth-fleet-bands")
+
+
+def told(scores: Sequence[float | None], folder: Path, *, canaries: Mapping[str, Sequence[float]] | None = None) -> str:
+    """The band at the end of every minute with these scores: a letter each, a dot where there is none."""
+    shown = " ".join(NONE if score is None else f"{score:g}" for score in scores)
+    places = " ".join(NONE if score is None else "0" for score in scores)
+    series = {
+        'site_window:crawlhealth_score:known{site="books",window="10m"}': shown,
+        'site:crawlhealth_window:shortest{site="books"}': places,
+    }
+    for outcome, values in (canaries or {}).items():
+        series[f'site_outcome:crawl_canaries:increase1h{{site="books",outcome="{outcome}"}}'] = written(values)
+    times = range(0, 60 * len(scores), 60)
+    said = ran([bands()], series, [BAND], times, folder, options=OPTIONS)
+    found = (said.get((BAND, float(time)), {}).get(("books",)) for time in times)
+    return "".join("." if value is None else "NDR"[int(value)] for value in found)
+
+
+def test_a_score_that_swings_about_fifty_is_one_resisting_until_it_is_well_over_it(tmp_path: Path) -> None:
+    swinging = [48, 48, 48, 48, *[52, 48] * 20]
+    band = told([100] * 5 + swinging + [56] * 10 + [52, 48] * 3, tmp_path)
+    assert band[:8] == "NNNNNNNN"
+    assert band[8:49] == "R" * 41
+    assert band[49:] == "D" * len(band[49:])
+
+
+def test_under_eighty_for_an_hour_is_degrading_and_for_less_is_not(tmp_path: Path) -> None:
+    band = told([100] + [79] * 60 + [81] + [79] * 61, tmp_path)
+    assert band == "N" * 122 + "D"
+
+
+def test_degrading_ends_after_six_hours_of_good_scores(tmp_path: Path) -> None:
+    band = told([100] + [60] * 61 + [90] * 200 + [84] + [90] * 361 + [90], tmp_path)
+    assert band == "N" * 61 + "D" * (1 + 200 + 1 + 360) + "N" * 2
+
+
+def test_a_bad_band_is_held_without_a_score_and_a_good_one_is_not_known(tmp_path: Path) -> None:
+    band = told([20] * 5 + [None] * 400, tmp_path)
+    assert band == "." * 3 + "R" * 402
+    assert told([100] * 5 + [None] * 20, tmp_path)[-5:] == "....."
+
+
+def test_served_canaries_lead_a_held_site_out_of_resisting_and_refused_ones_into_it(tmp_path: Path) -> None:
+    silent = [20] * 5 + [None] * 40
+    served = [0] * 25 + [6] * 20
+    assert told(silent, tmp_path, canaries={"ok": served})[20:] == "R" * 5 + "D" * 20
+    mixed = {"ok": served, "hard_block": [0] * 25 + [1] * 20}
+    assert told(silent, tmp_path, canaries=mixed)[20:] == "R" * 25
+    alone = told([None] * 20, tmp_path, canaries={"challenge": [0] * 10 + [6] * 10})
+    assert alone == "." * 10 + "R" * 10
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        pytest.param(OPTIONS, id="as it is"),
+        pytest.param(
+            Options(scoring=Scoring.FLEET, group_labels=("tenant",), time_scale=60), id="group labels, faster clock"
+        ),
+    ],
+)
+def test_the_groups_are_small_and_read(options: Options, tmp_path: Path) -> None:
+    assert ran(fleet.groups(options), {}, ["vector(1)"], [60], tmp_path, options=options) == {
+        ("vector(1)", 60.0): {(): 1.0}
+    }
+
+
+def test_only_fleet_scoring_has_these_rules() -> None:
+    assert fleet.groups(Options()) == ()

@@ -85,15 +85,26 @@ def _put_together(
 ) -> tuple[Array, Array, Array, Array]:
     """The same with each block's sums at its last hour, and nothing elsewhere."""
     values = np.concatenate([answered[:, None], hostile, served[:, None], weighed[:, None]], axis=1)
-    upto = np.ascontiguousarray(np.cumsum(values, axis=-1).transpose(2, 0, 1))
-    found = np.zeros_like(upto)
-    begun = np.zeros_like(upto[0])
-    for hour, total in enumerate(upto):
-        full = total[:, 0] - begun[:, 0] >= least
-        np.subtract(total, begun, out=found[hour], where=full[:, None])
-        np.copyto(begun, total, where=full[:, None])
-    apart = np.ascontiguousarray(found.transpose(1, 2, 0))
-    return apart[:, 0], apart[:, 1:-2], apart[:, -2], apart[:, -1]
+    upto = np.cumsum(values, axis=-1)
+    full = _ends(upto[:, 0], least)
+    hours = np.arange(full.shape[1])
+    last = np.maximum.accumulate(np.where(full, hours, -1), axis=1)
+    before = np.concatenate([np.full((len(full), 1), -1), last[:, :-1]], axis=1)
+    begun = np.where(before[:, None] >= 0, np.take_along_axis(upto, np.maximum(before, 0)[:, None], axis=-1), 0.0)
+    found = np.where(full[:, None], upto - begun, 0.0)
+    return found[:, 0], found[:, 1:-2], found[:, -2], found[:, -1]
+
+
+def _ends(total: Array, least: float) -> NDArray[np.bool_]:
+    """Which hours end a block, from the sums up to each: it does as soon as it has enough."""
+    by_hour = np.ascontiguousarray(total.T)
+    found = np.empty(by_hour.shape, dtype=np.bool_)
+    begun, since = np.zeros(len(total)), np.empty(len(total))
+    for upto, full in zip(by_hour, found, strict=True):
+        np.subtract(upto, begun, out=since)
+        np.greater_equal(since, least, out=full)
+        np.copyto(begun, upto, where=full)
+    return found.T
 
 
 def _days(full: NDArray[np.bool_], day: NDArray[np.intp]) -> NDArray[np.intp]:

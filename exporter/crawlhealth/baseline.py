@@ -148,7 +148,9 @@ def _by_site(hours: Hours, values: Array) -> Array:
 
 
 def _requests(counts: Array) -> Array:
-    found: Array = np.ascontiguousarray(counts[..., :OUTCOMES]).sum(axis=-1)
+    found: Array = counts[..., 0] + counts[..., 1]
+    for column in range(2, OUTCOMES):
+        found += counts[..., column]
     return found
 
 

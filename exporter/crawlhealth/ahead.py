@@ -70,7 +70,10 @@ class Rows:
 
 
 class Ahead:
-    """What is seen of the sites in T steps. `shown` are the windows that show their bands before the first."""
+    """What is seen of the sites in T steps.
+
+    `shown` are the windows that show their bands before the first, `quiet` (T, N) how long nothing has come of each.
+    """
 
     def __init__(
         self,
@@ -80,10 +83,11 @@ class Ahead:
         rows: Rows,
         normals: Normals,
         shown: Array,
+        quiet: Array,
         settings: ScoreSettings,
     ) -> None:
         self._came, self._rows, self._normals, self._settings = came, rows, normals, settings
-        self._sites = len(rows.panel.sites)
+        self._sites, self._quiet = len(rows.panel.sites), quiet
         self.swept = swept(rows.panel.half_lives, held, came)
         self._seen = self._look(self.swept, np.arange(self._sites), np.arange(len(rows.owner)), shown)
 
@@ -120,7 +124,8 @@ class Ahead:
         steps = len(found.sums)
         panel = found.panel(np.searchsorted(sites, self._rows.owner[rows]), len(sites))
         normals = self._normals.chosen(np.tile(sites, steps), np.tile(rows, steps))
-        return look(panel, normals, np.tile(shown, steps), self._settings)
+        quiet = self._quiet[len(self._quiet) - steps :, sites].ravel()
+        return look(panel, normals, shown=np.tile(shown, steps), quiet=quiet, settings=self._settings)
 
     def _take(self, seen: Seen, step: int, sites: Numbers) -> None:
         """Put what is seen of some sites from a step on in place of what was."""

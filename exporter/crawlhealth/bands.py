@@ -40,6 +40,7 @@ class States:
     evidence_at: NDArray[np.float64]
     eased_at: NDArray[np.float64]
     shown: NDArray[np.float64]
+    seen_at: NDArray[np.float64]
 
     @classmethod
     def of(cls, states: Sequence[BandState]) -> States:
@@ -47,11 +48,11 @@ class States:
         times = np.array(
             [
                 (s.since, s.under_degrading, s.under_resisting, s.over_degrading, s.over_resisting, s.evidence_at,
-                 s.eased_at, s.shown)
+                 s.eased_at, s.shown, s.seen_at)
                 for s in states
             ],
             dtype=np.float64,
-        ).reshape(len(states), 8)  # fmt: skip
+        ).reshape(len(states), 9)  # fmt: skip
         return cls(
             band=np.array([_NUMBERS[s.band] for s in states], dtype=np.int8),
             since=times[:, 0],
@@ -60,18 +61,21 @@ class States:
             evidence_at=times[:, 5],
             eased_at=times[:, 6],
             shown=times[:, 7],
+            seen_at=times[:, 8],
         )
 
     def each(self) -> list[BandState]:
         """The state of every site."""
-        times = np.column_stack([self.since, self.clocks, self.evidence_at, self.eased_at, self.shown])
+        times = np.column_stack(
+            [self.since, self.clocks, self.evidence_at, self.eased_at, self.shown, self.seen_at]
+        )
         written: list[list[float | None]] = np.where(np.isnan(times), None, times).tolist()  # type: ignore[call-overload] # None makes objects
         return [
             BandState(
                 band=BANDS[band], since=since or 0.0, held=held, under_degrading=a, under_resisting=b, over_degrading=c,
-                over_resisting=d, evidence_at=evidence_at, eased_at=eased_at, shown=shown,
+                over_resisting=d, evidence_at=evidence_at, eased_at=eased_at, shown=shown, seen_at=seen_at,
             )
-            for band, held, (since, a, b, c, d, evidence_at, eased_at, shown) in zip(
+            for band, held, (since, a, b, c, d, evidence_at, eased_at, shown, seen_at) in zip(
                 self.band.tolist(), self.held.tolist(), written, strict=True
             )
         ]  # fmt: skip
@@ -121,6 +125,7 @@ def next_states(previous: States, scores: Scores, settings: ScoreSettings) -> St
         evidence_at=np.where(known & new, at, previous.evidence_at),
         eased_at=np.where(easing, previous.eased_at, np.nan),
         shown=np.where(worse, scores.window, np.where(still_bad, previous.shown, np.nan)),
+        seen_at=np.where(new, at, previous.seen_at),
     )
 
 

@@ -260,4 +260,5 @@ def _rates(shares: Array, latency: float, tallies: Array | None) -> Rates:
         **values,
         latency_p95=None if np.isnan(latency) else latency,
         extraction=float(tallies[6]) / tried if tallies is not None and tried > 0 else None,
+        together=float(shares[len(HOSTILE)]),
     )

@@ -107,5 +107,5 @@ def _resting(before: BandState, now: BandState) -> BandState:
     """The band before with its clocks stopped: what showed it, and how far back canaries have led it, stays."""
     return BandState(
         band=before.band, since=before.since, held=now.held, evidence_at=now.evidence_at, eased_at=before.eased_at,
-        shown=before.shown,
+        shown=before.shown, seen_at=now.seen_at,
     )  # fmt: skip

@@ -15,7 +15,7 @@ from crawlhealth.bands import Scores, States, next_states
 from crawlhealth.normals import Normals
 from crawlhealth.panel import Panel
 from crawlhealth.scoresettings import ScoreSettings
-from crawlhealth.scoring import Scored, scored
+from crawlhealth.scoring import Scored, qualified, scored
 from crawlhealth.windows import EPSILON, NOTHING
 
 _OK, _FAILED = 5, 6
@@ -74,20 +74,35 @@ def evaluate(
     `new_evidence` says of which sites something was seen since the evaluation before; `step` is the width of what is
     counted at once in seconds, for which one observation vouches.
     """
-    seen = look(panel, normals, before.states.shown, settings)
+    quiet = silence(before.states.seen_at, new_evidence, now)
+    seen = look(panel, normals, shown=before.states.shown, quiet=quiet, settings=settings)
     return follow(
         seen, before, half_lives=panel.half_lives, new_evidence=new_evidence, now=now, settings=settings, step=step
     )
 
 
-def look(panel: Panel, normals: Normals, shown: NDArray[np.float64], settings: ScoreSettings) -> Seen:
+def silence(seen_at: NDArray[np.float64], new: NDArray[np.bool_], now: float) -> NDArray[np.float64]:
+    """For how many seconds nothing has come of each site; 0 of one that was never seen."""
+    gone: NDArray[np.float64] = np.where(new | np.isnan(seen_at), 0.0, np.maximum(now - seen_at, 0.0))
+    return gone
+
+
+def look(
+    panel: Panel,
+    normals: Normals,
+    *,
+    shown: NDArray[np.float64],
+    quiet: NDArray[np.float64],
+    settings: ScoreSettings,
+) -> Seen:
     """The first half of `evaluate`: the sites of a panel may as well be some sites at several moments.
 
-    `shown` is the half-life that showed the bad band of each, NaN where there is none.
+    `shown` is the half-life that showed the bad band of each, NaN where there is none; `quiet` is how long nothing has
+    come of each, in seconds.
     """
-    pages, window = _extractions(panel, settings)
+    pages, window = _extractions(panel, quiet, settings)
     return Seen(
-        scored=scored(panel, normals, shown, settings),
+        scored=scored(panel, normals, shown=shown, quiet=quiet, settings=settings),
         parser_score=score.parser_score(pages, normals.extraction),
         extraction_window=window,
     )
@@ -166,11 +181,13 @@ def _bad(band: NDArray[np.int8]) -> NDArray[np.bool_]:
     return found
 
 
-def _extractions(panel: Panel, settings: ScoreSettings) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
+def _extractions(
+    panel: Panel, quiet: NDArray[np.float64], settings: ScoreSettings
+) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
     """The failed share of extractions in the shortest window with enough of them, and its number; NaN and -1."""
     failed = panel.totals[..., _FAILED]
     tried = panel.totals[..., _OK] + failed
-    enough = tried >= max(1, settings.min_requests) - EPSILON
+    enough = qualified(tried, panel.half_lives, quiet, settings)
     window = np.where(enough.any(axis=1), enough.argmax(axis=1), -1)
     sites = np.arange(len(window))
     at = np.maximum(window, 0)

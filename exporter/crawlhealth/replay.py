@@ -120,15 +120,16 @@ class Replay:
 
     def _ahead(self, stretch: Stretch, first: int, count: int, slow: Array | None) -> Iterator[Judged]:
         """The judgement after each of the next steps, until a normal is accepted."""
-        ahead = Ahead(
-            self._held, self._came(stretch, first, count), rows=self._rows,
-            normals=self._table.of(self._rows.panel, self.baselines), shown=self._before.states.shown,
-            settings=self.settings,
-        )  # fmt: skip
         begins = np.searchsorted(stretch.step, np.arange(first, first + count + 1)).tolist()
         every = slice(begins[0], begins[-1])
         new = np.zeros((count, len(self.sites)), dtype=np.bool_)
         new[stretch.step[every] - first, self._rows.owner[self._rows.place_of[stretch.row[every]]]] = True
+        times = stretch.start + (first + 1 + np.arange(count)) * stretch.seconds
+        ahead = Ahead(
+            self._held, self._came(stretch, first, count), rows=self._rows,
+            normals=self._table.of(self._rows.panel, self.baselines), shown=self._before.states.shown,
+            quiet=_quiet(self._before.states.seen_at, new, times), settings=self.settings,
+        )  # fmt: skip
         for step in range(count):
             some = slice(begins[step], begins[step + 1])
             start = stretch.start + (first + step) * stretch.seconds
@@ -190,3 +191,11 @@ class Replay:
                 accepted=self.accepted,
                 known=self.baselines,
             )
+
+
+def _quiet(seen_at: Array, new: NDArray[np.bool_], times: NDArray[np.floating]) -> Array:
+    """For how long nothing has come of each site at each time (T, N), as evaluate.silence."""
+    came = np.where(new, times[:, None], -np.inf)
+    last = np.maximum.accumulate(np.vstack([np.nan_to_num(seen_at, nan=-np.inf)[None], came]), axis=0)[1:]
+    found: Array = np.where(np.isinf(last), 0.0, np.maximum(times[:, None] - last, 0.0))
+    return found

@@ -59,13 +59,31 @@ class Scored:
     unknown: NDArray[np.intp]
 
 
-def scored(panel: Panel, normals: Normals, shown: Array, settings: ScoreSettings) -> Scored:
-    """The scores of a panel. `shown` is the half-life that showed the bad band of a site, NaN where there is none."""
+def scored(panel: Panel, normals: Normals, *, shown: Array, quiet: Array, settings: ScoreSettings) -> Scored:
+    """The scores of a panel.
+
+    `shown` is the half-life that showed the bad band of a site, NaN where there is none; `quiet` is how long nothing
+    has come of each, in seconds.
+    """
     with np.errstate(invalid="ignore", divide="ignore"):
-        return (_robust if settings.method == "robust" else _plain)(panel, normals, shown, settings)
+        if settings.method == "plain":
+            return _plain(panel, normals, quiet, settings)
+        return _robust(panel, normals, shown, quiet, settings)
 
 
-def _robust(panel: Panel, normals: Normals, shown: Array, settings: ScoreSettings) -> Scored:
+def qualified(requests: Array, half_lives: Array, quiet: Array, settings: ScoreSettings) -> NDArray[np.bool_]:
+    """The windows (N, K) that hold enough requests to be read; none once no window does.
+
+    In silence those stay that held enough when the last request came. Every rate in a window is what it was, so that
+    the score stands still; else the short windows, which saw what came last, would give way to wider ones.
+    """
+    least = max(1, settings.min_requests) - EPSILON
+    faded = np.exp2(-np.minimum(quiet[:, None] / half_lives, 1000.0))
+    found: NDArray[np.bool_] = (requests >= least * faded) & (requests >= least).any(axis=1, keepdims=True)
+    return found
+
+
+def _robust(panel: Panel, normals: Normals, shown: Array, quiet: Array, settings: ScoreSettings) -> Scored:
     requests, answered = _sum(panel.totals, OUTCOMES), _sum(panel.totals, ANSWERED)
     shares = _shares(panel.totals, answered)
     sizes = effective_size(answered, panel.totals[..., -SQUARED])
@@ -79,7 +97,7 @@ def _robust(panel: Panel, normals: Normals, shown: Array, settings: ScoreSetting
     slow = _slowness(panel, normals, swings[..., LATENCY] * settings.margins.swing * SLOWEST)
     points = _points(lower, expected, slow, settings)
     by_window = np.clip(100 - _sum(points, points.shape[-1]), 0.0, 100.0)
-    enough = requests >= max(1, settings.min_requests) - EPSILON
+    enough = qualified(requests, panel.half_lives, quiet, settings)
     mostly_errors = answered * 2 < requests
     open_ = enough & ~mostly_errors
     lowest = np.where(open_, by_window, np.inf)
@@ -111,10 +129,9 @@ def _robust(panel: Panel, normals: Normals, shown: Array, settings: ScoreSetting
     )
 
 
-def _plain(panel: Panel, normals: Normals, shown: Array, settings: ScoreSettings) -> Scored:
-    del shown  # a score that is smoothed needs no second one to recover by
+def _plain(panel: Panel, normals: Normals, quiet: Array, settings: ScoreSettings) -> Scored:
     requests = _sum(panel.totals, OUTCOMES)
-    shortest = _first(requests >= max(1, settings.min_requests) - EPSILON)
+    shortest = _first(qualified(requests, panel.half_lives, quiet, settings))
     unknown = _unknown(normals, shortest, np.zeros(len(shortest), dtype=np.bool_))
     known = unknown == 0
     shares = _shares(panel.totals, requests)

@@ -85,7 +85,8 @@ class Rates(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """The signals of one site over one stretch of time: shares of its requests, and p95 latency in seconds.
 
     `latency_p95` is over ok responses, None where none was timed; `extraction` is the failed share of the pages that
-    were read, None where none was.
+    were read, None where none was. `together` is what is refused in any way where that is no sum of its kinds: the
+    medians of three shares do not add up to that of their sum.
     """
 
     hard_block: float
@@ -93,10 +94,13 @@ class Rates(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     soft_block: float
     latency_p95: float | None = None
     extraction: float | None = None
+    together: float | None = None
 
     @property
     def refused(self) -> float:
         """The share that was refused in any way."""
+        if self.together is not None:
+            return self.together
         return min(1.0, self.hard_block + self.challenge + self.soft_block)
 
     def of(self, signal: Signal) -> float | None:
@@ -224,7 +228,8 @@ class BandState(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     `over_degrading` and `over_resisting` since when every score has been at or over the level that leaves it. Time
     without evidence is not counted: the four move on with it. `evidence_at` is when evidence last came. `eased_at` is
     when served canaries turned a pause into a slow return; None while there is none. `shown` is the half-life of the
-    window that showed the bad band; recovery is judged by it, and by shorter ones.
+    window that showed the bad band; recovery is judged by it, and by shorter ones. `seen_at` is when anything came of
+    the site, whether it gave a score or not.
     """
 
     band: Band = Band.UNKNOWN
@@ -237,6 +242,7 @@ class BandState(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     evidence_at: float | None = None
     eased_at: float | None = None
     shown: float | None = None
+    seen_at: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -190,7 +190,6 @@ def test_silence_never_recovers_anything(story: str, stops: float, worst: Band, 
         assert not known[-1], "when too little is left there is no score"
 
 
-@pytest.mark.xfail(reason="a band begins with three minutes under 50; silence forgets what was seen before")
 @pytest.mark.parametrize("volume", [500, 2000])
 def test_silence_raises_no_score_either(volume: int) -> None:
     seen = course(f"12 minutes, then silence at {volume}")
@@ -240,8 +239,6 @@ def test_traffic_that_moves_to_the_calmer_route_warns_nobody() -> None:
     assert not warned_when_traffic_moves("to the fast route")
 
 
-@pytest.mark.xfail(reason="a normal refuses in all what its kinds do by their medians, which is too little, and its "
-                   "dispersion is that of the mix before")  # fmt: skip
 def test_nor_does_traffic_that_moves_to_the_more_restless_one() -> None:
     assert not warned_when_traffic_moves("to the slow route")
 

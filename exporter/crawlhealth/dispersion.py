@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from crawlhealth.blocks import Blocks, merged
+from crawlhealth.blocks import ANSWERED, Blocks, merged
 
 Array = NDArray[np.float64]
 
@@ -30,8 +30,8 @@ def spread_and_lasting(counts: Array, p95: Array, usable: NDArray[np.bool_], *, 
     single = _variances(blocks)
     groups = counts.shape[1] // TOGETHER
     first = counts.shape[1] - groups * TOGETHER
-    used = np.where(usable[..., None], counts, 0.0)[:, first:]
-    used = used.reshape(len(counts), groups, TOGETHER, counts.shape[-1]).sum(axis=2)
+    used = np.where(usable[:, first:, None], counts[:, first:, :ANSWERED], 0.0)
+    used = used.reshape(len(counts), groups, TOGETHER, ANSWERED).sum(axis=2)
     timeless, every = np.full(used.shape[:2], np.nan), np.ones(used.shape[:2], dtype=np.bool_)
     wide = _variances(merged(used, timeless, every, least=least))
     wide = np.where(np.isnan(wide), single, np.clip(wide, single / TOGETHER, single))

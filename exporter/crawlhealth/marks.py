@@ -47,8 +47,9 @@ def mark_of(band: Band, score: float | None, *, resting: bool = False) -> int:
 
 def marks_from(outside: NDArray[np.bool_], score: NDArray[np.float64], resting: NDArray[np.bool_]) -> Marks:
     """The marks of many verdicts, as `mark_of`: which are in a bad band, their scores (NaN for none), which rest."""
-    known = np.clip(np.nan_to_num(np.rint(score), nan=0.0), 0, GOOD).astype(np.uint8)
-    found = np.where(np.isnan(score), np.uint8(UNKNOWN), known)
+    unknown = np.isnan(score)
+    known = np.minimum(np.maximum(np.rint(np.where(unknown, 0.0, score)), 0), GOOD).astype(np.uint8)
+    found = np.where(unknown, np.uint8(UNKNOWN), known)
     return np.where(outside, np.uint8(OUTSIDE), np.where(resting, np.uint8(RESTING), found))
 
 

@@ -6,7 +6,7 @@ A replay keeps here what the running exporter reads from its history.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import Final, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,7 @@ from crawlhealth.baseline import HOUR, Hours
 from crawlhealth.outcome import Source
 
 Array = NDArray[np.float64]
+Number = TypeVar("Number", np.float64, np.uint8)
 COLUMNS: Final = 12
 """Columns of a tally."""
 
@@ -27,7 +28,7 @@ class RecentHours:
         self._length = length
         self._places = places
         self._keys: list[tuple[str, str, Source]] = []
-        self._counts = np.zeros((0, length, COLUMNS))
+        self._counts = np.zeros((0, COLUMNS, length))  # read column by column
         self._p95 = np.full((0, length), np.nan)
         self._marks = np.full((len(places), length), hours_judged.NONE, dtype=np.uint8)
         self._hour: float | None = None
@@ -44,7 +45,7 @@ class RecentHours:
         more = len(keys) - len(self._keys)
         if more > 0:
             self._keys.extend(keys[len(self._keys) :])
-            self._counts = np.concatenate([self._counts, np.zeros((more, self._length, COLUMNS))])
+            self._counts = np.concatenate([self._counts, np.zeros((more, COLUMNS, self._length))])
             self._p95 = np.concatenate([self._p95, np.full((more, self._length), np.nan)])
             self._running = np.concatenate([self._running, np.zeros((more, COLUMNS))])
             self._slow = np.concatenate([self._slow, np.zeros((more, 2))])
@@ -73,7 +74,7 @@ class RecentHours:
         if self._hour is None or now < self._hour + HOUR:
             return
         place = self.count % self._length
-        self._counts[:, place] = self._running
+        self._counts[:, :, place] = self._running
         served = self._slow[:, 1]
         self._p95[:, place] = np.where(served > 0, np.exp(self._slow[:, 0] / np.where(served > 0, served, 1.0)), np.nan)
         self._marks[:, place] = self._mark
@@ -88,14 +89,20 @@ class RecentHours:
         held = min(self.count, self._length)
         if self._hour is None or not held:
             return None
-        order = np.arange(self.count - held, self.count) % self._length
+        begin = (self.count - held) % self._length
         rows = np.argsort([self._places[key[0]] for key in self._keys], kind="stable")
         return Hours(
             sites=sites,
             keys=[self._keys[row][1:] for row in rows.tolist()],
             owner=np.array([self._places[self._keys[row][0]] for row in rows.tolist()], dtype=np.intp),
-            counts=self._counts[rows][:, order],
-            p95=self._p95[rows][:, order],
-            marks=self._marks[:, order],
+            counts=_in_order(self._counts[rows], begin, held).transpose(0, 2, 1),
+            p95=_in_order(self._p95[rows], begin, held),
+            marks=_in_order(self._marks, begin, held),
             end=self._hour,
         )
+
+
+def _in_order(ring: NDArray[Number], begin: int, held: int) -> NDArray[Number]:
+    """So many entries of a ring along its last axis, from the one at `begin` on."""
+    beyond = max(0, begin + held - ring.shape[-1])
+    return np.concatenate([ring[..., begin : begin + held], ring[..., :beyond]], axis=-1)

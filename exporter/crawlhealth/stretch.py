@@ -156,21 +156,25 @@ def _histograms(
 ) -> tuple[NDArray[np.intp], NDArray[np.uint16], NDArray[np.float32]]:
     """The histograms of entries: where each begins, and its buckets and counts; each made of some of the sums."""
     lengths = np.diff(sums.timed)[source]
-    item = np.arange(lengths.sum()) + np.repeat(sums.timed[source] - (np.cumsum(lengths) - lengths), lengths)
-    bucket = sums.bucket[item]
-    count = (sums.count[item] * np.repeat(share, lengths)).astype(np.float32)
-    owner = np.repeat(entry, lengths)
-    timed = np.searchsorted(owner, np.arange(entries + 1))
-    same = owner[1:] == owner[:-1]
-    if np.any(same & (bucket[1:] < bucket[:-1])):
+    begins = np.concatenate([np.zeros(1, dtype=np.intp), np.cumsum(lengths)])
+    item = np.arange(begins[-1]) + np.repeat(sums.timed[source] - begins[:-1], lengths)
+    bucket, count = sums.bucket[item], sums.count[item]
+    if np.any(share != 1):
+        count = (count * np.repeat(share, lengths)).astype(np.float32)
+    timed = begins[np.searchsorted(entry, np.arange(entries + 1))]
+    last = timed[(timed > 0) & (timed < len(bucket))] - 1  # whatever comes behind it belongs to another entry
+    falls = bucket[1:] < bucket[:-1]
+    falls[last] = False
+    if np.any(falls):
+        owner = np.repeat(entry, lengths)
         order = np.concatenate([_sorted(owner, bucket, *timed[[a, b]]) for a, b in _runs(entries)])
-        owner, bucket, count = owner[order], bucket[order], count[order]
-        same = owner[1:] == owner[:-1]
-    twice = same & (bucket[1:] == bucket[:-1])
+        bucket, count = bucket[order], count[order]
+    twice = bucket[1:] == bucket[:-1]
+    twice[last] = False
     if np.any(twice):
         first = np.flatnonzero(np.concatenate([[True], ~twice]))
         bucket, count = bucket[first], np.add.reduceat(count, first)
-        timed = np.searchsorted(owner[first], np.arange(entries + 1))
+        timed = np.searchsorted(first, timed)
     return timed, bucket, count
 
 

@@ -174,7 +174,7 @@ def folder(tmp_path: Path) -> Folder:
             "score:\n  method: best\n  drift_threshold: 0\n  margins: {noise: -1, rare: 90}",
             [
                 "2:11: score.method: 'best' is not known here: did you mean robust?",
-                "3:20: score.drift_threshold: must be over 0 and at most 10 standard deviations: write for instance 4.2",
+                "3:20: score.drift_threshold: must be over 0 and at most 10 standard deviations: write for instance 4",
                 "4:20: score.margins.noise: must be a number of standard deviations from 0 to 10: write for instance 1.0",
                 "4:30: score.margins.rare: must be a number of standard deviations from 0 to 10: write for instance 1.0",
             ],

@@ -57,14 +57,14 @@ class Thresholds:
     degrading: float = 80.0
     resisting: float = 50.0
     leave_degrading: float = 85.0
-    leave_resisting: float = 55.0
+    leave_resisting: float = 60.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EnterAfter:
     """How long a score must stay under a band's threshold before the band begins."""
 
-    degrading: timedelta = timedelta(hours=1)
+    degrading: timedelta = timedelta(minutes=45)
     resisting: timedelta = timedelta(minutes=3)
 
 
@@ -73,7 +73,7 @@ class LeaveAfter:
     """How long a score must stay at or over the leaving level before the band ends."""
 
     degrading: timedelta = timedelta(hours=6)
-    resisting: timedelta = timedelta(0)
+    resisting: timedelta = timedelta(hours=2)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,7 +110,7 @@ class ScoreSettings:
     method: Literal["robust", "plain"] = "robust"
     cap: bool = True
     margins: Margins = field(default_factory=Margins)
-    drift_threshold: float = 4.2
+    drift_threshold: float = 4.0
     weights: Weights = field(default_factory=Weights)
     evaluate_every: timedelta = timedelta(seconds=15)
     min_requests: int = 50

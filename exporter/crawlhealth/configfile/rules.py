@@ -157,7 +157,7 @@ def check_score(document: Document, score: ScoreSettings) -> None:
             message = f"must be a number of standard deviations from 0 to {MOST_DEVIATIONS}: write for instance 1.0"
             document.report(("score", "margins", name), message)
     if not 0 < score.drift_threshold <= MOST_DEVIATIONS and document.sound("score", "drift_threshold"):
-        message = f"must be over 0 and at most {MOST_DEVIATIONS} standard deviations: write for instance 4.2"
+        message = f"must be over 0 and at most {MOST_DEVIATIONS} standard deviations: write for instance 4"
         document.report(("score", "drift_threshold"), message)
     _check_baseline(document, score.baseline)
 

@@ -38,6 +38,7 @@ def ran(
     options: Options,
     step: str = "1m",
     every: str = "1m",
+    timeout: float = 280,
 ) -> Said:
     """What queries give at some moments, in seconds, when rules have been evaluated from the beginning on.
 
@@ -62,7 +63,7 @@ def ran(
     path.write_text(yaml.dump(case, width=10**9, Dumper=yaml.CSafeDumper))
     quick = {**os.environ, "GOGC": "800"}
     result = subprocess.run(
-        ["promtool", "test", "rules", path], check=False, capture_output=True, text=True, timeout=280, env=quick
+        ["promtool", "test", "rules", path], check=False, capture_output=True, text=True, timeout=timeout, env=quick
     )
     text = result.stdout + result.stderr
     assert not re.search("err:|parse error", text), text[:2000]

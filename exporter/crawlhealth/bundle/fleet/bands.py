@@ -45,7 +45,7 @@ def _lasted(series: str, comparison: str, over: str, length: str) -> str:
         return f"({recent(series)} {comparison})"
     return (
         f"({over}_over_time({series}[{length}]) {comparison}"
-        f" and on ($on) last_over_time({series}[5m] offset {length}) {comparison}"
+        f" and on ($on) last_over_time({series}[10m] offset {length}) {comparison}"
         f" and on ($on) {recent(series)})"
     )
 

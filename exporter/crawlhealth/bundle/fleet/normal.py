@@ -12,6 +12,7 @@ from crawlhealth.bundle.fleet.terms import HOSTILE, SETTINGS, WIDTHS, any_of, in
 from crawlhealth.bundle.fleet.windows import RATE, TIMED_RATE
 from crawlhealth.bundle.model import Record
 from crawlhealth.dispersion import DAY_HOURS, NORMAL, TOGETHER
+from crawlhealth.margins import LEAST_SHARE
 from crawlhealth.quantiles import P95
 
 LEAST_HOURS: Final = 24
@@ -38,6 +39,7 @@ LEVEL: Final = "site_signal:crawlhealth_baseline:median14d"
 VARIANCE: Final = "site_signal:crawlhealth_baseline:variance14d"
 LASTING: Final = "site_signal:crawlhealth_baseline:lasting14d"
 SWING: Final = "site_window_signal:crawlhealth_baseline:variance14d"
+SWING_ANGLE: Final = "site_window_signal:crawlhealth_baseline:swing_angle"
 SCORE: Final = "site:crawlhealth_score"
 BAND: Final = "site:crawlhealth_band:level"
 
@@ -158,7 +160,15 @@ def _rises(window: str) -> str:
     within = f"sum by ($by) (quantile_over_time(0.5, {slowest})) / {WITHIN_Z:.5g}"
     between = f"(quantile_over_time(0.75, {middle}) - quantile_over_time(0.5, {middle}))"
     apart = f"sum by ($by) ({between}) / {BETWEEN_Z:.5g}"
-    return labelled(f"(({within}) ^ 2 + ({apart}) ^ 2)", "signal", "latency")
+    days = f"sum by ($by) (count_over_time({middle}) >= {DAY_HOURS})"
+    return labelled(f"(({within}) ^ 2 + ({apart}) ^ 2 and {days})", "signal", "latency")
+
+
+def _young_rises() -> str:
+    """The same of a site that has no such days yet: of its last day alone."""
+    hours = f"{LEARNT}{LATENCY_ONLY}[1d]"
+    rise = f"(max_over_time({hours}) - quantile_over_time(0.5, {hours})) / {WITHIN_Z:.5g}"
+    return f"(({rise}) ^ 2 and count_over_time({hours}) >= {HALF_A_DAY})"
 
 
 def _lasting() -> str:
@@ -180,6 +190,21 @@ def _swing() -> str:
     )
 
 
+def spread_of(share: str) -> str:
+    """P (1 - p), with p in it once."""
+    return f"(0.25 - ({share} - 0.5) ^ 2)"
+
+
+def angle(deviation: str) -> str:
+    """A standard deviation around the normal on the scale of the arcsine of the root.
+
+    A share that moves by more than itself is not believed. Shares are folded: what matters is P (1 - p).
+    """
+    folded = f"on ($on, signal) group_left () (0.5 - abs({LEVELS} - 0.5))"
+    scale = f"({deviation} >= {folded} or 0 * {deviation} + {folded})"
+    return f"{deviation} / 2\n/ sqrt({spread_of(f'clamp({scale}, {LEAST_SHARE:g}, 0.5)')})"
+
+
 LEARNT_FROM: Final = (
     Record(
         name=LEVEL,
@@ -195,9 +220,11 @@ LEARNT_FROM: Final = (
             f"({_variance(SWUNG, '14d')})",
             _rises("14d"),
             f"({_variance(LEARNT, '3d')})",
+            _young_rises(),
             f"0 * {recent(LEVEL, within='15m')}",
         ),
     ),
     Record(name=LASTING, expr=_lasting()),
     Record(name=SWING, expr=_swing()),
+    Record(name=SWING_ANGLE, expr=angle(f"sqrt({recent(SWING, SHARES_ONLY, within='15m')})")),
 )

@@ -6,7 +6,16 @@ import math
 from typing import Final
 
 from crawlhealth import score
-from crawlhealth.bundle.fleet.normal import LATENCY_ONLY, LEVEL, LEVELS, SHARES_ONLY, SWING
+from crawlhealth.bundle.fleet.normal import (
+    LATENCY_ONLY,
+    LEVEL,
+    LEVELS,
+    SHARES_ONLY,
+    SWING,
+    SWING_ANGLE,
+    angle,
+    spread_of,
+)
 from crawlhealth.bundle.fleet.terms import (
     LATENCY_WINDOWS,
     NUMBERS,
@@ -29,7 +38,6 @@ from crawlhealth.scoring import SLOWEST
 ABOVE: Final = "site_window_signal:crawl_share:above_normal"
 DEVIATION: Final = "site_window_signal:crawl_share:deviation"
 ANGLE: Final = "site_window_signal:crawl_share:deviation_angle"
-SWING_ANGLE: Final = "site_window_signal:crawl_share:swing_angle"
 ROOM: Final = "site_window_signal:crawl_share:swing_below"
 USUAL: Final = "site_window_signal:crawl_share:usual_margin"
 REACH: Final = "site_window_signal:crawl_share:rare_reach"
@@ -53,41 +61,25 @@ _SWING: Final = recent(SWING, SHARES_ONLY, within="15m")
 _BELIEVED: Final = f"clamp({LEVELS}, {LEAST_SHARE:g}, {1 - LEAST_SHARE:g})"
 
 
-def _spread_of(share: str) -> str:
-    """P (1 - p), with p in it once."""
-    return f"(0.25 - ({share} - 0.5) ^ 2)"
-
-
-def _angle(deviation: str) -> str:
-    """A standard deviation around the normal on the scale of the arcsine of the root.
-
-    A share that moves by more than itself is not believed. Shares are folded: what matters is P (1 - p).
-    """
-    folded = f"(0.5 - abs({LEVELS} - 0.5))"
-    scale = f"({deviation} >= {_BY_SIGNAL} {folded} or 0 * {deviation} + {_BY_SIGNAL} {folded})"
-    return f"{deviation} / 2\n/ sqrt({_spread_of(f'clamp({scale}, {LEAST_SHARE:g}, 0.5)')})"
-
-
 def _room() -> str:
     """How far below its share a swing around the normal reaches: near 1 there is no room for it."""
     times = SETTINGS.margins.swing
-    swing = f"(0 * {_ABOVE} + {times:g} * sqrt({_SWING}))"
-    moved = f"asin(sqrt({_ABOVE})) - {times:g} * {recent(SWING_ANGLE)}"
+    moved = f"asin(sqrt({_ABOVE})) - {times:g} * {recent(SWING_ANGLE, within='15m')}"
     reached = f"({_ABOVE} - sin(clamp_min({moved}, 0)) ^ 2)"
-    return f"{swing} <= {reached}\nor {reached}"
+    return f"{times:g} * sqrt({_SWING}) <= {reached}\nor {reached}"
 
 
 def _usual() -> str:
     """Noise and swing together: the distance to Wilson's lower bound, and a deviation below, in squares."""
     z = SETTINGS.margins.noise
-    half = f"{z} * sqrt({_spread_of(_ABOVE)} * {_BY_WINDOW} {_SIZE} + {z * z / 4:.6g})"
+    half = f"{z} * sqrt({spread_of(_ABOVE)} * {_BY_WINDOW} {_SIZE} + {z * z / 4:.6g})"
     noise = f"({half} + {z * z:.6g} * {_ABOVE} - {z * z / 2:.6g}) / {_BY_WINDOW} ({_SIZE} + {z * z:.6g})"
     return f"sqrt(({noise}) ^ 2 + {recent(ROOM)} ^ 2)"
 
 
 def _deviation() -> str:
     """By how much a share varies, by chance and of itself."""
-    chance = f"clamp_min({_spread_of(LEVELS)}, {LEAST_VARIANCE:g})"
+    chance = f"clamp_min({spread_of(LEVELS)}, {LEAST_VARIANCE:g})"
     return f"sqrt((0 * {_ABOVE} + {_BY_SIGNAL} {chance}) / {_BY_WINDOW} clamp_min({_SIZE}, 1)\n+ {_SWING})"
 
 
@@ -97,8 +89,8 @@ def _reach() -> str:
         window: max(0.0, SETTINGS.margins.rare - RARE_PER_DECADE * math.log10(width))
         for window, width in WIDTHS.items()
     }
-    angle = f"{recent(ANGLE)} * on (window) group_left () {constants('window', rare)}"
-    return f"sin(clamp_max(({angle}) + {_BY_SIGNAL} asin(sqrt({_BELIEVED})), pi() / 2)) ^ 2 - {_BY_SIGNAL} {_BELIEVED}"
+    moved = f"{recent(ANGLE)} * on (window) group_left () {constants('window', rare)}"
+    return f"sin(clamp_max(({moved}) + {_BY_SIGNAL} asin(sqrt({_BELIEVED})), pi() / 2)) ^ 2 - {_BY_SIGNAL} {_BELIEVED}"
 
 
 def _lower() -> str:
@@ -124,7 +116,7 @@ def _lower() -> str:
     excess = f"({_ABOVE} - {_BY_SIGNAL} {LEVELS})"
     further = f"clamp(2 - {excess} / clamp_min({reach}, {LEAST_SHARE:g}), 0, 1)"
     rare = f"(({any_of(shares, refused)}) * {further})"
-    return f"clamp({_ABOVE} - {greater(recent(USUAL), rare)}, 0, 1)"
+    return f"clamp({_ABOVE} - {greater(rare, recent(USUAL))}, 0, 1)"
 
 
 def _quantiles() -> str:
@@ -145,7 +137,7 @@ def _quantile(q: float) -> str:
 def _slow() -> str:
     """How bad latency is, by the windows that hold histograms."""
     high, below = _quantile(P95), _quantile(BELOW)
-    size = f"clamp_min({_SIZE}, 1)"
+    size = f"clamp_min({recent(SIZE, within='15m')}, 1)"
     half = f"{Z:g} * sqrt({size} * {P95 * (1 - P95):.6g} + {Z * Z / 4:.6g})"
     rank = f"({size} * {P95} + {Z * Z / 2:.6g} - {half}) / ({size} + {Z * Z:.6g})"
     noise = f"ln({high} / {below}) * ({P95} - {rank}) / {P95 - BELOW:.6g}"
@@ -196,11 +188,10 @@ SLOWNESS: Final = (
 )
 SCORED: Final = (
     Record(name=ABOVE, expr=f"{recent(SHARE)} > {_BY_SIGNAL} {LEVELS}"),
-    Record(name=SWING_ANGLE, expr=_angle(f"(0 * {_ABOVE} + sqrt({_SWING}))")),
     Record(name=ROOM, expr=_room()),
     Record(name=USUAL, expr=_usual()),
     Record(name=DEVIATION, expr=_deviation()),
-    Record(name=ANGLE, expr=_angle(recent(DEVIATION))),
+    Record(name=ANGLE, expr=angle(recent(DEVIATION))),
     Record(name=REACH, expr=_reach()),
     Record(name=LOWER, expr=_lower()),
     Record(name=POINTS, expr=_points()),

@@ -63,10 +63,9 @@ def windowed(expr: str, windows: tuple[str, ...] = WINDOWS) -> str:
     return any_of(*[labelled(expr.replace("@window", f"${{{window}}}"), "window", window) for window in windows])
 
 
-def add_up(by: str, **parts: str) -> str:
-    """The sum of expressions of which each may lack what the others have."""
-    named = [labelled(expr, "part", name) for name, expr in parts.items()]
-    return f"sum by ({by}) (\n" + "\nor ".join(named) + "\n)"
+def add_up(by: str, one: str, other: str) -> str:
+    """The sum of two expressions of which each may lack what the other has."""
+    return f"sum by ({by}) (\n" + any_of(one, labelled(other, "part", "other")) + "\n)"
 
 
 def interpolated(quantile: str) -> str:

@@ -31,6 +31,7 @@ VANISHED: Final = 1e-4
 
 RATE: Final = "site_outcome:crawl_requests:rate5m"
 ELAPSED: Final = "site:crawl_requests:elapsed"
+CAME: Final = "site_outcome:crawl_requests:came"
 FADE: Final = "site_window:crawl_requests:fade"
 FRESH: Final = "site:crawlhealth_reset:fresh"
 CONTENT: Final = "site_outcome:crawl_requests:reset_to"
@@ -81,14 +82,10 @@ def _content(record: str, by: str) -> str:
 
 
 def _weighted(record: str, by: str, *, power: str, content: str, new: str) -> str:
-    """The sums of weights to a power: `new` is a rate by site and whatever else."""
+    """The sums of weights to a power: `new` is what came, by site and whatever else."""
     fade = f"{recent(FADE)}{power}"
-    came = windowed(f"{new} * {_BY_SITE} clamp_max({recent(ELAPSED)}, ${{{LATEST}}})")
-    return add_up(
-        f"{by}, window",
-        held=f"({_held(record, content)}) * {_BY_WINDOW} {fade} > {VANISHED}",
-        new=f"({came}) * {_BY_WINDOW} sqrt({fade})",
-    )
+    held = f"({_held(record, content)}) * {_BY_WINDOW} {fade} > {VANISHED}"
+    return add_up(f"{by}, window", held, f"({windowed(new)}) * {_BY_WINDOW} sqrt({fade})")
 
 
 _HOSTILE: Final = recent(WEIGHTED, f'{{outcome=~"{HOSTILE}"}}')
@@ -97,6 +94,7 @@ _SOME: Final = f"{_BY_WINDOW} ({recent(ANSWERED)} > 0)"
 COUNTED: Final = (
     Record(name=RATE, expr="sum by ($by, outcome) (rate(crawlhealth_requests_total{$traffic}[5m]))"),
     Record(name=ELAPSED, expr=_elapsed(CLOCK, RATE, "${1m}")),
+    Record(name=CAME, expr=f"{recent(RATE)} * {_BY_SITE} clamp_max({recent(ELAPSED)}, ${{{LATEST}}})"),
     Record(name=FADE, expr=windowed(f"0.5 ^ ({recent(ELAPSED)} / @window)")),
     Record(name=FRESH, expr=_fresh(ELAPSED)),
     Record(name=CONTENT, expr=_content(WEIGHTED, "$by, outcome")),
@@ -104,12 +102,12 @@ COUNTED: Final = (
         name=SQUARES,
         expr=_weighted(
             SQUARES, "$by", power=" ^ 2", content=_content(SQUARES, "$by"),
-            new=f'sum by ($by) ({recent(RATE, """{outcome!="error"}""")})',
+            new=f'sum by ($by) ({recent(CAME, """{outcome!="error"}""")})',
         ),
     ),
     Record(
         name=WEIGHTED,
-        expr=_weighted(WEIGHTED, "$by, outcome", power="", content=recent(CONTENT), new=recent(RATE)),
+        expr=_weighted(WEIGHTED, "$by, outcome", power="", content=recent(CONTENT), new=recent(CAME)),
     ),
     Record(name=CLOCK, expr=f"0 * {recent(ELAPSED)} + time()"),
     Record(name=REQUESTS, expr=f"sum by ($by, window) ({recent(WEIGHTED)})"),
@@ -135,13 +133,11 @@ def _timed() -> str:
         wide,
     )
     fade = windowed(f"0.5 ^ ({since} / @window)", LATENCY_WINDOWS)
-    came = windowed(
-        f"{recent(TIMED_RATE, within='15m')} * {_BY_SITE} clamp_max({since}, ${{{LATEST}}})", LATENCY_WINDOWS
-    )
+    came = f"({recent(TIMED_RATE, within='15m')} * {_BY_SITE} clamp_max({since}, ${{{LATEST}}}))"
     return add_up(
         "$by, le, window",
-        held=f"({any_of(became, recent(TIMED, within=MEMORY))}) * {_BY_WINDOW} ({fade}) > {VANISHED}",
-        new=f"({came}) * {_BY_WINDOW} sqrt({fade})",
+        f"({any_of(became, recent(TIMED, within=MEMORY))}) * {_BY_WINDOW} ({fade}) > {VANISHED}",
+        f"({windowed(came, LATENCY_WINDOWS)}) * {_BY_WINDOW} sqrt({fade})",
     )
 
 

@@ -21,9 +21,9 @@ from numpy.typing import NDArray
 from crawlhealth import bands
 from crawlhealth.bundle import fleet
 from crawlhealth.bundle.model import Options, Scoring
-from crawlhealth.config import ScoreSettings
 from crawlhealth.outcome import Source
 from crawlhealth.replay import Replay
+from crawlhealth.scoresettings import ScoreSettings
 from fleetpast import SAMPLE, STEP, Array, Past, Site, between, blocks, challenges, drawn
 from ruleruns import ran
 
@@ -32,7 +32,7 @@ OPTIONS: Final = Options(scoring=Scoring.FLEET)
 DAYS: Final = float(os.environ.get("CRAWLHEALTH_FLEET_DAYS", "1.5"))
 LEARNING: Final = round(DAYS * 24)
 """Hours without an incident: enough for a normal, of a young site by default."""
-HOURS: Final = LEARNING + 26
+HOURS: Final = LEARNING + 24
 NONE: Final = -1.0
 """No band."""
 GOOD: Final = 95

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
+from crawlhealth import bundle
 from crawlhealth.bundle import fleet
+from crawlhealth.bundle.alerts import score
 from crawlhealth.bundle.model import Group, Options, Scoring
+from crawlhealth.scoresettings import ScoreSettings
 from ruleruns import ran, written
 
+SETTINGS = ScoreSettings()
 OPTIONS = Options(scoring=Scoring.FLEET)
 NONE = "_"
 BAND = "site:crawlhealth_band:level"
@@ -36,22 +41,28 @@ def told(scores: Sequence[float | None], folder: Path, *, canaries: Mapping[str,
     return "".join("." if value is None else "NDR"[int(value)] for value in found)
 
 
-def test_a_score_that_swings_about_fifty_is_one_resisting_until_it_is_well_over_it(tmp_path: Path) -> None:
+def minutes(length: timedelta) -> int:
+    return round(length / timedelta(minutes=1))
+
+
+ENTER = minutes(SETTINGS.enter_after.degrading)
+LEAVE, LEAVE_RESISTING = minutes(SETTINGS.leave_after.degrading), minutes(SETTINGS.leave_after.resisting)
+
+
+def test_a_score_that_swings_about_fifty_is_one_resisting_until_it_is_long_well_over_it(tmp_path: Path) -> None:
     swinging = [48, 48, 48, 48, *[52, 48] * 20]
-    band = told([100] * 5 + swinging + [56] * 10 + [52, 48] * 3, tmp_path)
-    assert band[:8] == "NNNNNNNN"
-    assert band[8:49] == "R" * 41
-    assert band[49:] == "D" * len(band[49:])
+    band = told([100] * 5 + swinging + [62] * (LEAVE_RESISTING + 1) + [52, 48] * 3, tmp_path)
+    assert band == "N" * 8 + "R" * (41 + LEAVE_RESISTING) + "D" * 7
 
 
-def test_under_eighty_for_an_hour_is_degrading_and_for_less_is_not(tmp_path: Path) -> None:
-    band = told([100] + [79] * 60 + [81] + [79] * 61, tmp_path)
-    assert band == "N" * 122 + "D"
+def test_under_eighty_for_its_time_is_degrading_and_for_less_is_not(tmp_path: Path) -> None:
+    band = told([100] + [79] * ENTER + [81] + [79] * (ENTER + 1), tmp_path)
+    assert band == "N" * (2 + 2 * ENTER) + "D"
 
 
-def test_degrading_ends_after_six_hours_of_good_scores(tmp_path: Path) -> None:
-    band = told([100] + [60] * 61 + [90] * 200 + [84] + [90] * 361 + [90], tmp_path)
-    assert band == "N" * 61 + "D" * (1 + 200 + 1 + 360) + "N" * 2
+def test_degrading_ends_after_its_time_of_good_scores(tmp_path: Path) -> None:
+    band = told([100] + [60] * (ENTER + 1) + [90] * 200 + [84] + [90] * (LEAVE + 1) + [90], tmp_path)
+    assert band == "N" * (1 + ENTER) + "D" * (1 + 200 + 1 + LEAVE) + "N" * 2
 
 
 def test_a_bad_band_is_held_without_a_score_and_a_good_one_is_not_known(tmp_path: Path) -> None:
@@ -83,6 +94,31 @@ def test_the_groups_are_small_and_read(options: Options, tmp_path: Path) -> None
     assert ran(fleet.groups(options), {}, ["vector(1)"], [60], tmp_path, options=options) == {
         ("vector(1)", 60.0): {(): 1.0}
     }
+
+
+def raised(folder: Path, *, planned: bool = False) -> dict[tuple[str, ...], float]:
+    """The alerts on a site that scores 40 for half an hour, 6 points of which latency costs, by name and state."""
+    series = {
+        'site_window:crawlhealth_score:known{site="books",window="10m"}': "40x30",
+        'site:crawlhealth_window:shortest{site="books"}': "0x30",
+        'site_window_signal:crawlhealth_penalty_points{site="books",window="10m",signal="latency"}': "6x30",
+        **({'crawlhealth_maintenance{job="crawlhealth",site="books"}': "1x30"} if planned else {}),
+    }
+    query = "sum by (alertname, alertstate) (ALERTS)"
+    groups = [bands(), *score.groups(OPTIONS)]
+    return ran(groups, series, [query], [1800], folder, options=OPTIONS).get((query, 1800.0), {})
+
+
+def test_alerts_on_bands_and_points_read_what_fleet_scoring_records(tmp_path: Path) -> None:
+    names = ("CrawlLatencyHigh", "CrawlTargetDegrading", "CrawlTargetResisting")
+    assert raised(tmp_path) == {(name, "firing"): 1.0 for name in names}
+    assert raised(tmp_path, planned=True) == {}
+
+
+def test_either_scoring_has_the_same_alerts_and_only_those_on_bands_ask_otherwise() -> None:
+    own, exporter = ({alert.name: alert for alert in bundle.alerts(options)} for options in (OPTIONS, Options()))
+    assert own.keys() == exporter.keys()
+    assert {name for name in own if own[name] != exporter[name]} == {"CrawlTargetDegrading", "CrawlTargetResisting"}
 
 
 def test_only_fleet_scoring_has_these_rules() -> None:

@@ -114,7 +114,7 @@ LEARNING: Final = (
         name=WORST,
         expr=any_of(
             f"0 * (max_over_time({BAND}[27h] offset 4h) >= 1)",
-            'max by ($by) (max_over_time(crawlhealth_maintenance{job="$job"}[1h] offset 6h))',
+            '0 * (max by ($by) (max_over_time(crawlhealth_maintenance{job="$job"}[1h] offset 6h)) == 1)',
             f"min_over_time({SCORE}[1h] offset 6h)",
         ),
     ),

@@ -29,7 +29,7 @@ from crawlhealth.bundle.fleet.terms import (
     labelled,
     recent,
 )
-from crawlhealth.bundle.fleet.windows import ANSWERED, REQUESTS, SHARE, SIZE, TIMED
+from crawlhealth.bundle.fleet.windows import ANSWERED, ENOUGH, SHARE, SIZE, TIMED
 from crawlhealth.bundle.model import Record
 from crawlhealth.margins import LEAST_SHARE, LEAST_VARIANCE, RARE_PER_DECADE
 from crawlhealth.quantiles import P95, Z
@@ -173,11 +173,11 @@ def _cap() -> str:
 
 
 def _known() -> str:
-    enough = f"{recent(REQUESTS)} >= {SETTINGS.min_requests - 1e-6}"
-    errors = f"({recent(ANSWERED)} * 2 < ({enough}))"
+    enough = recent(ENOUGH)
+    errors = f"({recent(ANSWERED)} * 2 < {enough})"
     shortest = f"on ($on) group_left () {recent(SHORTEST)}"
     return (
-        f"{recent(WINDOW_SCORE)}\nand on ($on, window) ({enough})\nunless on ($on, window) {errors}\n"
+        f"{recent(WINDOW_SCORE)}\nand on ($on, window) {enough}\nunless on ($on, window) {errors}\n"
         f"unless on ($on) ({errors} * 0 + on (window) group_left () {NUMBERS} == {shortest})"
     )
 
@@ -205,10 +205,7 @@ SCORED: Final = (
     ),
     Record(
         name=SHORTEST,
-        expr=(
-            f"min by ($by) (({recent(REQUESTS)} >= {SETTINGS.min_requests - 1e-6}) * 0 "
-            f"+ on (window) group_left () {NUMBERS})"
-        ),
+        expr=(f"min by ($by) (0 * {recent(ENOUGH)} + on (window) group_left () {NUMBERS})"),
     ),
     Record(name=KNOWN, expr=_known()),
 )

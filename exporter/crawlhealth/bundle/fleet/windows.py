@@ -3,6 +3,8 @@
 `site_window_outcome:crawl_requests:weighted` are exponentially weighted sums that go on from their own last result:
 what was there fades by the time since then, whatever that is, and what came since is added. A late or missed evaluation
 loses nothing, a result that is not visible yet is no harm, and after an hour without any they begin anew.
+
+In silence those windows go on being read that held enough when the last request came: so the score stands still.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ from typing import Final
 from crawlhealth.bundle.fleet.terms import (
     HOSTILE,
     LATENCY_WINDOWS,
+    SETTINGS,
     WINDOWS,
     add_up,
     any_of,
@@ -21,6 +24,7 @@ from crawlhealth.bundle.fleet.terms import (
 )  # fmt: skip
 from crawlhealth.bundle.model import Record
 
+MIN_REQUESTS: Final = SETTINGS.min_requests - 1e-6
 MEMORY: Final = "1h"
 """So long ago the last result may be."""
 LATEST: Final = "15m"
@@ -38,6 +42,9 @@ CONTENT: Final = "site_outcome:crawl_requests:reset_to"
 WEIGHTED: Final = "site_window_outcome:crawl_requests:weighted"
 SQUARES: Final = "site_window:crawl_answered:squares"
 CLOCK: Final = "site:crawl_requests:weighted_timestamp"
+SEEN: Final = "site:crawl_requests:seen_timestamp"
+LEAST: Final = "site_window:crawl_requests:least"
+ENOUGH: Final = "site_window:crawl_requests:enough"
 REQUESTS: Final = "site_window:crawl_requests:weighted"
 ANSWERED: Final = "site_window:crawl_answered:weighted"
 SIZE: Final = "site_window:crawl_answered:size"
@@ -111,6 +118,15 @@ COUNTED: Final = (
     ),
     Record(name=CLOCK, expr=f"0 * {recent(ELAPSED)} + time()"),
     Record(name=REQUESTS, expr=f"sum by ($by, window) ({recent(WEIGHTED)})"),
+    Record(name=SEEN, expr=f"time() * (sum by ($by) ({recent(RATE)}) > bool 0) > 0\nor {recent(SEEN, within=MEMORY)}"),
+    Record(name=LEAST, expr=windowed(f"{MIN_REQUESTS:.10g} * 0.5 ^ ((time() - {recent(SEEN)}) / @window)")),
+    Record(
+        name=ENOUGH,
+        expr=(
+            f"({recent(REQUESTS)} >= {recent(LEAST)})\n"
+            f"and on ($on) max by ($by) ({recent(REQUESTS)}) >= {MIN_REQUESTS:.10g}"
+        ),
+    ),
     Record(name=ANSWERED, expr=f'sum by ($by, window) ({recent(WEIGHTED, """{outcome!="error"}""")})'),
     Record(name=SIZE, expr=f"{recent(ANSWERED)} ^ 2 / ({recent(SQUARES)} > 0)"),
     Record(

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import numpy as np
+from numpy.typing import NDArray
+
 from crawlhealth.tally import Tally
 from crawlhealth.verdict import Cost, Rates
-from crawlhealth.weighted import Sums
+from crawlhealth.weighted import COLUMNS, OUTCOMES, Sums
+
+_RECORDS, _RETRIES, _BYTES, _CREDITS = map(COLUMNS.index, ("records_valid", "retries", "bytes", "credits"))
 
 
 def per_record(traffic: Tally | Sums) -> Cost | None:
@@ -18,6 +23,18 @@ def per_record(traffic: Tally | Sums) -> Cost | None:
         bytes=traffic.bytes / records,
         credits=traffic.credits / records,
     )
+
+
+def per_records(traffic: NDArray[np.float64]) -> list[Cost | None]:
+    """The same for the traffic of many sites: (N, columns of `weighted.COLUMNS`)."""
+    records = traffic[:, _RECORDS]
+    requests = sum((traffic[:, column] for column in range(1, OUTCOMES)), start=traffic[:, 0])
+    sums = np.column_stack([requests, traffic[:, _RETRIES], traffic[:, _BYTES], traffic[:, _CREDITS]])
+    each = (sums / np.where(records > 0, records, 1.0)[:, None]).tolist()
+    return [
+        Cost(requests=requests, retries=retries, bytes=octets, credits=credits) if known else None
+        for (requests, retries, octets, credits), known in zip(each, (records > 0).tolist(), strict=True)
+    ]
 
 
 def multiplier(now: Rates, baseline: Rates, most: float) -> float:

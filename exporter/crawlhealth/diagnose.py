@@ -81,7 +81,8 @@ def failures(verdict: Verdict, runs: Iterable[CanaryRun] = ()) -> Mapping[str, f
     for run in runs:
         if run.route not in shares:
             seen.setdefault(run.route, []).append(run.classification.outcome is not Outcome.OK)
-    shares.update({route: sum(bad) / len(bad) for route, bad in seen.items()})
+    if seen:
+        shares.update({route: sum(bad) / len(bad) for route, bad in seen.items()})
     return shares
 
 

@@ -9,14 +9,14 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from crawlhealth.cost import per_record
+from crawlhealth.cost import per_records
 from crawlhealth.evaluate import Judged
 from crawlhealth.outcome import Source
 from crawlhealth.panel import Panel
 from crawlhealth.score import reasons
 from crawlhealth.scoring import UNKNOWNS
 from crawlhealth.verdict import Baseline, Bounds, Cost, Penalty, Rates, Signal, Verdict, Window
-from crawlhealth.weighted import COLUMNS, OUTCOMES, Sums
+from crawlhealth.weighted import OUTCOMES
 from crawlhealth.windows import EPSILON
 
 SIGNALS: Final = (Signal.HARD_BLOCK, Signal.CHALLENGE, Signal.SOFT_BLOCK, Signal.REFUSED, Signal.LATENCY)
@@ -26,7 +26,6 @@ _COSTLY: Final = (
 )  # fmt: skip
 """The order of points, and where each finds what is compared."""
 
-_RECORDS: Final = COLUMNS.index("records_valid")
 _Routes = tuple[dict[str, float], dict[str, float], dict[str, int]]
 
 
@@ -71,7 +70,7 @@ def verdicts(
             unknown=UNKNOWNS[why],
             penalties=penalties,
             reasons=reasons(penalties) if value is not None else (),
-            window=_window(half_lives[window], total, now, tried=tried if read >= 0 else None, cost=rows.paid(place)),
+            window=_window(half_lives[window], total, now, tried=tried if read >= 0 else None, cost=rows.paid[place]),
             lower=_bounds(lower) if baseline is not None else None,
             baseline=baseline,
             drift={signal: z for signal, z in zip(SIGNALS, drift, strict=True) if z is not None},
@@ -95,27 +94,24 @@ class _Rows:
         self._refused, self._error = (refused / some).tolist(), (at[:, 4] / some).tolist()
         self._requests = np.floor(requests + EPSILON).astype(np.int64).tolist()
         self._known = (requests > 0).tolist()
+        self._simple = all(self._known) and len({source for _, source in keys}) <= 1
         self._counts = np.column_stack([refused, at[:, 4], requests])
         self._bounds = np.searchsorted(panel.owner, np.arange(len(panel.sites) + 1)).tolist()
         traffic = np.array([source is Source.TRAFFIC for _, source in keys], dtype=np.bool_)
-        self._paid = _sums(panel, np.where(traffic[:, None], at, 0.0)).tolist()
+        self.paid = per_records(_sums(panel, np.where(traffic[:, None], at, 0.0)))
+        """What a valid record cost the traffic of each site."""
 
     def routes(self, place: int) -> _Routes:
         """The refused and the lost share of each route of a site that has requests, and how many whole ones."""
         begin, end = self._bounds[place], self._bounds[place + 1]
         routes = self._routes[begin:end]
-        if len(set(routes)) != len(routes) or not all(self._known[begin:end]):
+        if not self._simple and (len(set(routes)) != len(routes) or not all(self._known[begin:end])):
             return self._added(range(begin, end))
         return (
             dict(zip(routes, self._refused[begin:end], strict=True)),
             dict(zip(routes, self._error[begin:end], strict=True)),
             dict(zip(routes, self._requests[begin:end], strict=True)),
         )
-
-    def paid(self, place: int) -> Cost | None:
-        """What a valid record cost the traffic of a site."""
-        sums = self._paid[place]
-        return per_record(Sums(*sums)) if sums[_RECORDS] > 0 else None
 
     def _added(self, rows: range) -> _Routes:
         """The same where a route has several sources."""
@@ -177,7 +173,10 @@ def _penalties(
 
 def _written(values: NDArray[np.float64]) -> list[Any]:
     """Numbers as Python has them, None in place of NaN."""
-    return np.where(np.isnan(values), None, values).tolist()  # type: ignore[call-overload,no-any-return] # None makes objects
+    unknown = np.isnan(values)
+    if not unknown.any():
+        return values.tolist()  # type: ignore[no-any-return] # numpy does not say
+    return np.where(unknown, None, values).tolist()  # type: ignore[call-overload,no-any-return] # None makes objects
 
 
 def _whole(value: float | None) -> int | None:

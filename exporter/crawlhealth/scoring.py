@@ -256,8 +256,10 @@ def _sum(values: Array, columns: int) -> Array:
 def _by_site(values: Array, panel: Panel) -> Array:
     """The sums of rows by site; 0 for a site without rows."""
     found = np.zeros((len(panel.sites), *values.shape[1:]))
-    if len(panel.owner):
-        starts = np.flatnonzero(np.diff(panel.owner, prepend=-1))
+    starts = np.flatnonzero(np.diff(panel.owner, prepend=-1))
+    if len(starts) == len(values):
+        found[panel.owner] = values
+    elif len(starts):
         found[panel.owner[starts]] = np.add.reduceat(values, starts, axis=0)
     return found
 

@@ -2,8 +2,10 @@
 
     python bench/scale.py [--sites 1000 3000 10000] [--days 15]
 
-Makes a history as a running exporter would have left it (hours of all days, minutes of the last six hours), learns the
-baselines once, then starts a real `crawlhealth serve` on it. Prints one table, a row for each number of sites.
+Makes a history as a running exporter would have left it (hours of all days with their marks, minutes of the last six
+hours), learns the baselines once, then starts a real `crawlhealth serve` on it. Prints one table, a row for each number
+of sites. Exits 1 when, for 10,000 sites or fewer, one evaluation takes more than 0.5 s of processor time, or the
+exporter more than 900 MB.
 """
 
 from __future__ import annotations
@@ -31,6 +33,7 @@ from crawlhealth.history import FILE_NAME, History, rollup
 from crawlhealth.history.batch import Batch
 from crawlhealth.history.database import transaction
 from crawlhealth.judge import Judge
+from crawlhealth.marks import GOOD
 from crawlhealth.outcome import Source
 from crawlhealth.tally import Tally, pack
 
@@ -40,6 +43,9 @@ FINE_HOURS = 6
 AN_HOUR = 66
 """Requests of a site and route in an hour: 200 of a site."""
 READY_SECONDS = 600
+BOUNDS = {"evaluation CPU s": 0.5, "RSS MB": 900.0}
+BOUND_SITES = 10_000
+EVALUATIONS = 9
 LAG_EVERY = 0.01
 
 
@@ -96,6 +102,14 @@ def make(folder: Path, sites: int, days: int) -> None:
                 "INSERT INTO days (site, day, step, strata) VALUES (?, ?, ?, ?)",
                 _days(draw, sites, whole - days * DAY, whole, hours),
             )
+            connection.executemany(
+                "INSERT INTO judged VALUES (?, ?, ?)",
+                (
+                    (day, name(n), bytes([GOOD] * 24))
+                    for day in range((whole - days * DAY) // DAY * DAY, whole, DAY)
+                    for n in range(sites)
+                ),
+            )
             for start in range(whole, whole + FINE_HOURS * HOUR, 60):
                 connection.executemany(
                     "INSERT INTO minutes (start, site, route, source, seconds, tally)"
@@ -142,18 +156,20 @@ def learn(path: Path, out: multiprocessing.Queue[dict[str, float]]) -> None:
         figures["baselines s"] = time.perf_counter() - began
         draw = random.Random(2)
         minute = [tally(draw, 1) for _ in range(500)]
-        took, commits = [], []
-        for _ in range(5):
+        took, used, commits = [], [], []
+        for _ in range(EVALUATIONS):
             now = time.time()
             slots = {(s, r, Source.TRAFFIC, now // 60 * 60): draw.choice(minute) for s in sites for r in ROUTES}
             history.add_batch(Batch(slots=slots))
             began = time.perf_counter()
             history.commit(now)
             commits.append(time.perf_counter() - began)
-            began = time.perf_counter()
+            began, worked = time.perf_counter(), time.thread_time()
             judge.judge(config, now)
             took.append(time.perf_counter() - began)
+            used.append(time.thread_time() - worked)
         figures["evaluation s"] = statistics.median(took)
+        figures["evaluation CPU s"] = statistics.median(used)
         figures["commit of all strata s"] = statistics.median(commits)
     out.put(figures)
 
@@ -241,11 +257,18 @@ def main() -> None:
     parser.add_argument("--sites", type=int, nargs="+", default=[1000, 3000, 10_000])
     parser.add_argument("--days", type=int, default=15)
     arguments = parser.parse_args()
+    broken = []
     for sites in arguments.sites:
         figures = measure(sites, arguments.days)
         print(f"{sites} sites x {len(ROUTES)} routes, {arguments.days} days of hours, {FINE_HOURS} hours of minutes")
         for label, value in figures.items():
             print(f"  {label:24} {value:10.3f}", flush=True)
+        if sites <= BOUND_SITES:
+            broken += [
+                f"{sites} sites: {label} over {most:g}" for label, most in BOUNDS.items() if figures[label] > most
+            ]
+    if broken:
+        sys.exit("\n".join(broken))
 
 
 if __name__ == "__main__":

@@ -58,8 +58,13 @@ GAUGES = {
     "crawlhealth_band": 0.0,
     "crawlhealth_maintenance": 0.0,
     "crawlhealth_score": 100.0,
+    "crawlhealth_parser_score": 100.0,
     "crawlhealth_advice_revisit_multiplier": 1.0,
+    "crawlhealth_canary_success": 1.0,
+    "crawlhealth_canary_value_ok": 1.0,
+    "crawlhealth_canary_decoy_suspect": 0.0,
 }
+"""What is not 0.5, so that no alert is raised: each of them asks for its texts."""
 
 
 def series(spec: MetricSpec, sites: int) -> Iterator[tuple[str, float]]:

@@ -49,6 +49,9 @@ THRESHOLDS: Final = (
 )
 
 
+pytestmark = pytest.mark.timeout(300 + 120 * DAYS)
+
+
 def within(first: float, last: float, inside: float, outside: float = 0.0) -> Callable[[Array], Array]:
     """As `between`, by hours after the end of learning."""
     return between(LEARNING + first, LEARNING + last, inside, outside)

@@ -100,7 +100,7 @@ def normals(of: Panel, *baselines: Baseline | None) -> Normals:
 def score_of(of: Panel, *baselines: Baseline | None, settings: ScoreSettings = ROBUST) -> Scored:
     """What the sites of a panel score."""
     nobody, always = np.full(len(of.sites), np.nan), np.zeros(len(of.sites))
-    return scored(of, normals(of, *baselines), shown=nobody, quiet=always, settings=settings)
+    return scored(of, normals(of, *baselines), at=always + NOW, shown=nobody, quiet=always, settings=settings)
 
 
 def one(rows: Sequence[Row], baseline: Baseline | None, settings: ScoreSettings = ROBUST) -> float:

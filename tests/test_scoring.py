@@ -96,7 +96,14 @@ def test_the_score_is_the_lowest_of_the_windows_with_enough_requests() -> None:
 def test_a_recovery_is_judged_by_the_windows_up_to_that_which_showed_the_band(shown: float, recovered: bool) -> None:
     counts = [(500, 0, 0, 0, 0), (500, 500, 0, 0, 0), (500, 500, 0, 0, 0), (9000, 500, 0, 0, 0)]
     of = panel({"books": [Row(counts=counts)]})
-    found = scored(of, normals(of, normal(rates())), shown=np.array([shown]), quiet=np.zeros(1), settings=SETTINGS)
+    found = scored(
+        of,
+        normals(of, normal(rates())),
+        at=np.array([NOW]),
+        shown=np.array([shown]),
+        quiet=np.zeros(1),
+        settings=SETTINGS,
+    )
     assert found.score[0] < 60
     assert (found.recovery[0] == 100) == recovered
 

@@ -72,7 +72,8 @@ class Rows:
 class Ahead:
     """What is seen of the sites in T steps.
 
-    `shown` are the windows that show their bands before the first, `quiet` (T, N) how long nothing has come of each.
+    `times` (T) are their ends, `shown` the windows that show the bands before the first, and `quiet` (T, N) says how
+    long nothing has come of each site.
     """
 
     def __init__(
@@ -82,12 +83,13 @@ class Ahead:
         *,
         rows: Rows,
         normals: Normals,
+        times: Array,
         shown: Array,
         quiet: Array,
         settings: ScoreSettings,
     ) -> None:
         self._came, self._rows, self._normals, self._settings = came, rows, normals, settings
-        self._sites, self._quiet = len(rows.panel.sites), quiet
+        self._sites, self._times, self._quiet = len(rows.panel.sites), times, quiet
         self.swept = swept(rows.panel.half_lives, held, came)
         self._seen = self._look(self.swept, np.arange(self._sites), np.arange(len(rows.owner)), shown)
 
@@ -125,7 +127,8 @@ class Ahead:
         panel = found.panel(np.searchsorted(sites, self._rows.owner[rows]), len(sites))
         normals = self._normals.chosen(np.tile(sites, steps), np.tile(rows, steps))
         quiet = self._quiet[len(self._quiet) - steps :, sites].ravel()
-        return look(panel, normals, shown=np.tile(shown, steps), quiet=quiet, settings=self._settings)
+        at = np.repeat(self._times[len(self._times) - steps :], len(sites))
+        return look(panel, normals, at=at, shown=np.tile(shown, steps), quiet=quiet, settings=self._settings)
 
     def _take(self, seen: Seen, step: int, sites: Numbers) -> None:
         """Put what is seen of some sites from a step on in place of what was."""

@@ -8,13 +8,14 @@ at once: arrays have a row for each series, which is a site with all its routes 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from crawlhealth import marks as hours_judged
+from crawlhealth import season
 from crawlhealth.blocks import ANSWERED, Blocks, merged
 from crawlhealth.cost import per_record
 from crawlhealth.dispersion import spread_and_lasting
@@ -58,6 +59,11 @@ class Hours:
     marks: NDArray[np.uint8]
     end: float
 
+    @property
+    def starts(self) -> Array:
+        """When each hour begins, unix seconds: (H)."""
+        return self.end - HOUR * np.arange(self.marks.shape[1], 0, -1, dtype=np.float64)
+
 
 def learn(
     hours: Hours,
@@ -75,9 +81,22 @@ def learn(
     before = known if known is not None else [None] * len(hours.sites)
     if not hours.marks.shape[1]:
         return list(before)
-    level, spread = _usable(hours, settings, now, accepted or {}, before, robust=robust)
-    found = _Learnt(hours, settings, level, spread, robust=robust, accepted=accepted or {})
+    usable = _usable(hours, settings, now, accepted or {}, before, robust=robust)
+    found = _Learnt(hours, settings, usable, before, robust=robust, accepted=accepted or {})
     return [found.baseline(site, now, before[site]) for site in range(len(hours.sites))]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Usable:
+    """Which hours of N sites teach their level, their spread and their season: (N, H).
+
+    In its first weeks all hours of a site teach its season: what comes back in both of them is no incident, but would
+    be taken for one before there is a season.
+    """
+
+    level: NDArray[np.bool_]
+    spread: NDArray[np.bool_]
+    season: NDArray[np.bool_]
 
 
 def _usable(
@@ -88,14 +107,13 @@ def _usable(
     known: Sequence[Baseline | None],
     *,
     robust: bool,
-) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Which hours of each site count for its level, and which for its spread: (N, H).
+) -> _Usable:
+    """Which hours of each site teach what: (N, H).
 
     How hours up to an accepted change were judged says nothing of them; nor do those after it, until what was accepted
     is the normal they are judged by.
     """
-    count = hours.marks.shape[1]
-    starts = hours.end - HOUR * np.arange(count, 0, -1)
+    count, starts = hours.marks.shape[1], hours.starts
     seen = _by_site(hours, _requests(hours.counts)) > 0
     first = np.where(seen.any(axis=1), seen.argmax(axis=1), count)
     excluded = round(settings.exclude_last.total_seconds() / HOUR)
@@ -121,7 +139,12 @@ def _usable(
     level = hours_judged.usable(judged, least=settings.least_score, quiet_hours=quiet)
     spread = hours_judged.usable(judged, least=LEAST_SPREAD_SCORE, quiet_hours=quiet)
     ahead = _until_outside(judged)
-    return within & level & (ahead > ONSET_HOURS), within & spread & (ahead > quiet)
+    spread &= ahead > quiet
+    first_weeks = (count - first < round(settings.reach.total_seconds() / HOUR))[:, None]
+    first_weeks = first_weeks & (judged != hours_judged.RESTING)
+    return _Usable(
+        level=within & level & (ahead > ONSET_HOURS), spread=within & spread, season=within & (spread | first_weeks)
+    )
 
 
 def _until_outside(judged: NDArray[np.uint8]) -> NDArray[np.intp]:
@@ -167,14 +190,14 @@ class _Learnt:
         self,
         hours: Hours,
         settings: BaselineSettings,
-        level: NDArray[np.bool_],
-        spread: NDArray[np.bool_],
+        usable: _Usable,
+        known: Sequence[Baseline | None],
         *,
         robust: bool,
         accepted: Mapping[str, Accepted],
     ) -> None:
         self._hours, self._settings, self._robust, self._accepted = hours, settings, robust, accepted
-        self._level = level
+        level = self._level = usable.level
         counts, owner = hours.counts, hours.owner
         total = self._total = _by_site(hours, counts)
         p95 = _together(hours)
@@ -192,12 +215,34 @@ class _Learnt:
         )
         self._latency, self._row_latency = (each.latencies(settings.level) for each in (self._blocks, self._strata))
         if robust:
-            self._rates = self._blocks.levels(settings.level)
+            self._effects = self._season(total, usable.season, known)
+            blocks, moved = self._blocks, None
+            if self._effects[:, :-1].any():
+                blocks = replace(blocks, shares=season.without(blocks.shares, self._effects, hours.starts))
+                moved = season.at_hours(self._effects, blocks.levels(settings.level), hours.starts)
+            self._rates = blocks.levels(settings.level)
             self._row_rates = self._strata.levels(settings.level)
-            self._spread, self._lasting = spread_and_lasting(total, p95, spread, least=least)
+            self._spread, self._lasting = spread_and_lasting(total, p95, usable.spread, least=least, season=moved)
         else:
+            self._effects = np.zeros((len(total), ANSWERED + 1, season.EFFECTS))
             self._rates, self._row_rates = self._blocks.means(), self._strata.means()
             self._spread = self._lasting = np.zeros((len(total), 5))
+
+    def _season(self, total: Array, usable: NDArray[np.bool_], known: Sequence[Baseline | None]) -> Array:
+        """The effects of the hour and the day on each site."""
+        shape = (len(total), ANSWERED + 1, season.EFFECTS)
+        if self._settings.season == "none" or not usable.any():
+            return np.zeros(shape)
+        hostile = total[..., 1:ANSWERED].transpose(0, 2, 1)
+        hostile = np.concatenate([hostile, hostile.sum(axis=1, keepdims=True)], axis=1)
+        answered = total[..., 0] + hostile[:, -1]
+        effects = np.zeros(shape)
+        for site, one in enumerate(known):
+            if one is not None and one.season:
+                effects[site] = season.unpacked(one.season)
+        return season.fitted(
+            answered, hostile, usable & (answered > 0), self._hours.starts, known=effects, longest=self._settings.season
+        )
 
     def baseline(self, site: int, now: float, known: Baseline | None) -> Baseline | None:
         """The normal of one site."""
@@ -216,10 +261,16 @@ class _Learnt:
             strata=self._strata_of(site) if self._robust else (),
             spread=Spread(**dict(zip(Spread.__struct_fields__, self._spread[site].tolist(), strict=True))),
             lasting=Spread(**dict(zip(Spread.__struct_fields__, self._lasting[site].tolist(), strict=True))),
+            season=self._kept(site),
             learnt_at=now,
             accepted_at=change.at if change is not None else None,
             refused=self._robust and first and change is None and rates.refused > 1 - LEAST_SERVED,
         )
+
+    def _kept(self, site: int) -> bytes:
+        """The season of a site as a Baseline has it."""
+        effects = self._effects[site]
+        return season.packed(effects) if effects[:-1].any() else b""
 
     def _enough(self, blocks: Blocks, place: int, *, accepted: bool) -> bool:
         """Whether a series has enough blocks, days and requests."""

@@ -15,25 +15,34 @@ Array = NDArray[np.float64]
 TOGETHER: Final = 6
 """Hours that are looked at together to see what lasts."""
 DAY_HOURS: Final = 24
+FORESEEN: Final = 0.25
+"""Such a part of a season is no dispersion. The rest stays: two weeks tell a season badly, and at its height all swings."""
 NORMAL: Final = NormalDist()
 
 
-def spread_and_lasting(counts: Array, p95: Array, usable: NDArray[np.bool_], *, least: float) -> tuple[Array, Array]:
+def spread_and_lasting(
+    counts: Array, p95: Array, usable: NDArray[np.bool_], *, least: float, season: Array | None = None
+) -> tuple[Array, Array]:
     """The dispersion of M series beyond chance, and the part of it that lasts: standard deviations (M, 5).
 
     The columns are the four shares and the logarithm of p95. Of shares it is the variance between blocks, about a
     straight line (a slow drift is no dispersion), less the binomial part. Six hours together vary by what lasts and a
     sixth of the rest: two equations. With too few of them all is taken to last. Of latency it is what rises of itself,
     and all of it lasts: no p95 averages the hours that it spans, but follows the slow ones among them.
+
+    `season` (M, 4, H) is by how much the shares of each hour are expected to differ from their level: a part of it is
+    no dispersion.
     """
     blocks = merged(counts, p95, usable, least=least)
-    single = _variances(blocks)
+    expected = np.zeros(blocks.shares.shape) if season is None else season * FORESEEN
+    single = _variances(blocks, expected)
     groups = counts.shape[1] // TOGETHER
     first = counts.shape[1] - groups * TOGETHER
     used = np.where(usable[:, first:, None], counts[:, first:, :ANSWERED], 0.0)
     used = used.reshape(len(counts), groups, TOGETHER, ANSWERED).sum(axis=2)
     timeless, every = np.full(used.shape[:2], np.nan), np.ones(used.shape[:2], dtype=np.bool_)
-    wide = _variances(merged(used, timeless, every, least=least))
+    together = expected[..., first:].reshape(*expected.shape[:2], groups, TOGETHER).mean(axis=-1)
+    wide = _variances(merged(used, timeless, every, least=least), together)
     wide = np.where(np.isnan(wide), single, np.clip(wide, single / TOGETHER, single))
     rest = (single - wide) * TOGETHER / (TOGETHER - 1)
     rises = _rises(blocks.logs)[:, None]
@@ -41,11 +50,11 @@ def spread_and_lasting(counts: Array, p95: Array, usable: NDArray[np.bool_], *, 
     return np.concatenate([np.sqrt(np.nan_to_num(single)), rises], 1), np.concatenate([lasting, rises], 1)
 
 
-def _variances(blocks: Blocks) -> Array:
-    """The variances of shares between blocks beyond chance; NaN with fewer than three of them."""
+def _variances(blocks: Blocks, expected: Array) -> Array:
+    """The variances of shares between blocks beyond chance and season; NaN with fewer than three of them."""
     known = ~np.isnan(blocks.shares)
     number = known.sum(axis=-1)
-    left = _about_a_line(blocks.shares, known)
+    left = _about_a_line(blocks.shares - expected, known)
     variance = (left * left).sum(axis=-1) / np.maximum(number - 1, 1)
     mean = np.where(known, blocks.shares, 0.0).sum(axis=-1) / np.maximum(number, 1)
     share = np.clip(mean, 0.0, 1.0)

@@ -75,7 +75,8 @@ def evaluate(
     counted at once in seconds, for which one observation vouches.
     """
     quiet = silence(before.states.seen_at, new_evidence, now)
-    seen = look(panel, normals, shown=before.states.shown, quiet=quiet, settings=settings)
+    at = np.full(len(panel.sites), now)
+    seen = look(panel, normals, at=at, shown=before.states.shown, quiet=quiet, settings=settings)
     return follow(
         seen, before, half_lives=panel.half_lives, new_evidence=new_evidence, now=now, settings=settings, step=step
     )
@@ -91,18 +92,19 @@ def look(
     panel: Panel,
     normals: Normals,
     *,
+    at: NDArray[np.float64],
     shown: NDArray[np.float64],
     quiet: NDArray[np.float64],
     settings: ScoreSettings,
 ) -> Seen:
     """The first half of `evaluate`: the sites of a panel may as well be some sites at several moments.
 
-    `shown` is the half-life that showed the bad band of each, NaN where there is none; `quiet` is how long nothing has
-    come of each, in seconds.
+    `at` is when each is looked at, `shown` the half-life that showed its bad band, NaN where there is none; `quiet` is
+    how long nothing has come of it, in seconds.
     """
     pages, window = _extractions(panel, quiet, settings)
     return Seen(
-        scored=scored(panel, normals, shown=shown, quiet=quiet, settings=settings),
+        scored=scored(panel, normals, at=at, shown=shown, quiet=quiet, settings=settings),
         parser_score=score.parser_score(pages, normals.extraction),
         extraction_window=window,
     )

@@ -10,6 +10,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from crawlhealth import season
 from crawlhealth.outcome import Source
 from crawlhealth.panel import Panel
 from crawlhealth.verdict import Baseline, Rates, Signal, Spread
@@ -29,6 +30,7 @@ class Normals:
 
     `known` says which sites have one, `refused` which of those wait for a person. `row_rates` and `row_latency` are by
     stratum, the site's own where the stratum has none. `spread` and `lasting` are as in a Baseline, with latency last.
+    `seasonal` are the places of the sites that have a season, `effects` those of them (see season.Seasons).
     """
 
     known: NDArray[np.bool_]
@@ -40,9 +42,14 @@ class Normals:
     lasting: NDArray[np.float64]
     row_rates: NDArray[np.float64]
     row_latency: NDArray[np.float64]
+    seasonal: NDArray[np.intp]
+    effects: NDArray[np.float64]
 
     def chosen(self, sites: NDArray[np.intp], rows: NDArray[np.intp]) -> Normals:
         """Those of some sites and rows, by their places; any may come repeatedly."""
+        place_of = np.full(len(self.known), -1)
+        place_of[self.seasonal] = np.arange(len(self.seasonal))
+        places = place_of[sites]
         return Normals(
             known=self.known[sites],
             refused=self.refused[sites],
@@ -53,7 +60,17 @@ class Normals:
             lasting=self.lasting[sites],
             row_rates=self.row_rates[rows],
             row_latency=self.row_latency[rows],
+            seasonal=np.flatnonzero(places >= 0),
+            effects=self.effects[places[places >= 0]],
         )
+
+    def seasons(self, at: NDArray[np.float64], half_lives: NDArray[np.float64]) -> NDArray[np.float64] | float:
+        """By how much shares are expected to differ from their level in windows read at `at` (N): (N, K, 4)."""
+        if not len(self.seasonal):
+            return 0.0
+        found = np.zeros((len(self.known), len(half_lives), LATENCY))
+        found[self.seasonal] = season.in_windows(self.effects, self.rates[self.seasonal], at[self.seasonal], half_lives)
+        return found
 
     def swings(self, half_lives: NDArray[np.float64]) -> NDArray[np.float64]:
         """By how much a site's rates vary beyond chance in windows of these half-lives: (N, K, 5).
@@ -73,6 +90,7 @@ class Table:
     def __init__(self) -> None:
         self._sites = np.zeros((0, 18))
         self._rows = np.zeros((0, 6))
+        self._effects: dict[int, NDArray[np.float64]] = {}
         self._numbers: dict[str, int] = {}
         self._known: list[object] = []
 
@@ -90,6 +108,7 @@ class Table:
                 seen[number] = key
                 self._put(number, baseline, [panel.keys[row] for row in range(begin, end)], ids[begin:end])
         sites, rows = self._sites[numbers], self._rows[ids]
+        seasonal = [place for place, number in enumerate(numbers) if number in self._effects] if self._effects else []
         return Normals(
             known=sites[:, 0] > 0,
             refused=sites[:, 1] > 0,
@@ -100,6 +119,8 @@ class Table:
             lasting=sites[:, 13:18],
             row_rates=rows[:, :4],
             row_latency=rows[:, 4],
+            seasonal=np.array(seasonal, dtype=np.intp),
+            effects=np.array([self._effects[numbers[place]] for place in seasonal]),
         )
 
     def _enter(self, panel: Panel) -> list[int]:
@@ -119,6 +140,7 @@ class Table:
         keys: Sequence[tuple[str, Source]],
         ids: NDArray[np.intp],
     ) -> None:
+        self._effects.pop(number, None)
         if baseline is None:
             self._sites[number] = np.nan
             self._sites[number, :2] = 0.0
@@ -130,6 +152,8 @@ class Table:
             1.0, float(baseline.refused), *_shares(rates), _or_nan(rates.latency_p95), _or_nan(rates.extraction),
             *_spreads(spread), *_spreads(lasting),
         )  # fmt: skip
+        if baseline.season:
+            self._effects[number] = season.unpacked(baseline.season)
         own = {(one.route, one.source): one.rates for one in baseline.strata}
         for key, row in zip(keys, ids.tolist(), strict=True):
             found = own.get((key[0], key[1].value), rates)

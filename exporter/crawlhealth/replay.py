@@ -124,11 +124,11 @@ class Replay:
         every = slice(begins[0], begins[-1])
         new = np.zeros((count, len(self.sites)), dtype=np.bool_)
         new[stretch.step[every] - first, self._rows.owner[self._rows.place_of[stretch.row[every]]]] = True
-        times = stretch.start + (first + 1 + np.arange(count)) * stretch.seconds
+        times = stretch.start + np.arange(first + 1, first + count + 1, dtype=np.float64) * stretch.seconds
         ahead = Ahead(
             self._held, self._came(stretch, first, count), rows=self._rows,
             normals=self._table.of(self._rows.panel, self.baselines), shown=self._before.states.shown,
-            quiet=_quiet(self._before.states.seen_at, new, times), settings=self.settings,
+            times=times, quiet=_quiet(self._before.states.seen_at, new, times), settings=self.settings,
         )  # fmt: skip
         for step in range(count):
             some = slice(begins[step], begins[step + 1])
@@ -193,7 +193,7 @@ class Replay:
             )
 
 
-def _quiet(seen_at: Array, new: NDArray[np.bool_], times: NDArray[np.floating]) -> Array:
+def _quiet(seen_at: Array, new: NDArray[np.bool_], times: Array) -> Array:
     """For how long nothing has come of each site at each time (T, N), as evaluate.silence."""
     came = np.where(new, times[:, None], -np.inf)
     last = np.maximum.accumulate(np.vstack([np.nan_to_num(seen_at, nan=-np.inf)[None], came]), axis=0)[1:]

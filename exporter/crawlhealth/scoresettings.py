@@ -17,6 +17,7 @@ class BaselineSettings:
     Hours are merged into blocks of `min_requests`; it takes `min_blocks` of them, or `min_days` on as many days, and
     `min_total` requests. Hours that scored under `least_score` are left out, and those before `quiet` has passed since
     a bad band. It is learnt again as often as the history has grown by a twelfth, and `every` so often at least.
+    `season` is the longest cycle that is believed where the site's own past proves it.
     """
 
     length: timedelta = timedelta(days=14)
@@ -29,6 +30,7 @@ class BaselineSettings:
     quiet: timedelta = timedelta(days=1)
     every: timedelta = timedelta(days=1)
     level: float = 0.5
+    season: Literal["none", "day", "week"] = "week"
 
     @property
     def reach(self) -> timedelta:

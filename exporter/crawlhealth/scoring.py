@@ -59,16 +59,16 @@ class Scored:
     unknown: NDArray[np.intp]
 
 
-def scored(panel: Panel, normals: Normals, *, shown: Array, quiet: Array, settings: ScoreSettings) -> Scored:
+def scored(panel: Panel, normals: Normals, *, at: Array, shown: Array, quiet: Array, settings: ScoreSettings) -> Scored:
     """The scores of a panel.
 
-    `shown` is the half-life that showed the bad band of a site, NaN where there is none; `quiet` is how long nothing
-    has come of each, in seconds.
+    `at` is when each site is looked at, `shown` the half-life that showed its bad band, NaN where there is none;
+    `quiet` is how long nothing has come of it, in seconds.
     """
     with np.errstate(invalid="ignore", divide="ignore"):
         if settings.method == "plain":
             return _plain(panel, normals, quiet, settings)
-        return _robust(panel, normals, shown, quiet, settings)
+        return _robust(panel, normals, settings, at=at, shown=shown, quiet=quiet)
 
 
 def qualified(requests: Array, half_lives: Array, quiet: Array, settings: ScoreSettings) -> NDArray[np.bool_]:
@@ -83,11 +83,14 @@ def qualified(requests: Array, half_lives: Array, quiet: Array, settings: ScoreS
     return found
 
 
-def _robust(panel: Panel, normals: Normals, shown: Array, quiet: Array, settings: ScoreSettings) -> Scored:
+def _robust(
+    panel: Panel, normals: Normals, settings: ScoreSettings, *, at: Array, shown: Array, quiet: Array
+) -> Scored:
     requests, answered = _sum(panel.totals, OUTCOMES), _sum(panel.totals, ANSWERED)
     shares = _shares(panel.totals, answered)
     sizes = effective_size(answered, panel.totals[..., -SQUARED])
     expected = _expected(panel, normals, answered)
+    expected = np.clip(expected + normals.seasons(at - quiet, panel.half_lives), 0.0, 1.0)
     swings = normals.swings(panel.half_lives)
     critical = _critical(normals, settings)
     lower = margins.lower_bounds(

@@ -131,7 +131,7 @@ def test_a_season_changes_little() -> None:
     with_it, without = found["false alarms with a season"].a_week, found["false alarms without a season"].a_week
     assert with_it is not None
     assert without is not None
-    assert with_it <= without + 0.1
+    assert with_it <= without + 0.05
 
 
 def test_what_is_never_fixed_does_not_become_the_normal() -> None:

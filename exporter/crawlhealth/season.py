@@ -1,0 +1,203 @@
+"""Season: how a site's shares follow the hour of the day and the day of the week, where its own past proves it. Pure.
+
+The log-odds of a share are a level, an effect of the hour of the day and one of the day of the week, each fitted to the
+hours of two weeks and shrunk towards 0. What is believed is decided share by share by cross-validation (Stone 1974):
+the effects of each week must foretell the other week better than its level alone does, and days of the week better than
+hours of the day. Time is UTC.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+HOUR: Final = 3600.0
+DAY_HOURS: Final = 24
+WEEK_DAYS: Final = 7
+EFFECTS: Final = DAY_HOURS + WEEK_DAYS
+"""Effects of the hours of the day, and behind them those of the days of the week."""
+FIRST_DAY: Final = 3
+"""The day of the week, Monday being 0, on which unix time began."""
+LEAST_GAIN: Final = 0.1
+"""By this share the squared error of what is foretold must be less for more effects to be believed."""
+LEAST_HOURS: Final = 84
+"""So many usable hours of each week are needed, half of them."""
+SHRUNK: Final = 1.0
+"""Each effect is shrunk as by so many usual hours that show none."""
+HALF_TRUSTED: Final = 100.0
+"""An hour of so many requests counts half as much as one of very many."""
+SAMPLES: Final = 8
+"""A window is read at so many ages, between which it holds equal parts."""
+LEAST_ODDS: Final = 1e-4
+"""The smallest share that effects are added to."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Hours:
+    """The hour of the day and the day of the week of H hours."""
+
+    hour: NDArray[np.intp]
+    day: NDArray[np.intp]
+
+    def of(self, effects: Array) -> tuple[Array, Array]:
+        """What effects (..., EFFECTS) add in each hour: by the hour of the day, and by the day of the week."""
+        return effects[..., self.hour], effects[..., DAY_HOURS + self.day]
+
+
+def fitted(
+    answered: Array, hostile: Array, usable: NDArray[np.bool_], starts: Array, *, known: Array, longest: str
+) -> Array:
+    """The effects on S shares and on the volume of M series: (M, S + 1, EFFECTS), 0 where nothing is proved.
+
+    `answered` (M, H) are requests and `hostile` (M, S, H) those of them that the shares are of, in usable hours, which
+    begin at `starts` (H; unix seconds). `known` are effects that were proved before: they stay where the hours neither
+    prove others nor disprove them. `longest` is `week` or `day`, how long a season may be.
+
+    Those of shares are added to log-odds, those of the volume to its logarithm.
+    """
+    values = np.concatenate([_log_odds(hostile, answered[:, None]), np.log(np.maximum(answered, 1.0))[:, None]], axis=1)
+    weights = np.where(usable, answered / (answered + HALF_TRUSTED), 0.0)
+    hours = _Hours(*_phases(starts))
+    second = starts > starts[np.flatnonzero(usable.any(axis=0))[-1:]].sum() - WEEK_DAYS * DAY_HOURS * HOUR
+    halves = [np.where(second, weights, 0.0), np.where(second, 0.0, weights)]
+    enough = np.all([((half > 0).sum(axis=1) >= LEAST_HOURS) for half in halves], axis=0)
+    found = known.copy()
+    some = np.flatnonzero(enough)
+    if len(some):
+        values = _about_a_line(values[some], weights[some])
+        found[some] = _proved(values, weights[some], [half[some] for half in halves], known[some], hours)
+    if longest == "day":
+        found[..., DAY_HOURS:] = 0.0
+    return found
+
+
+def without(shares: Array, effects: Array, starts: Array) -> Array:
+    """What shares (M, S, H) of hours that begin at `starts` (H) would be without effects (M, S + 1, EFFECTS)."""
+    of_hour, of_day = _Hours(*_phases(starts)).of(effects[:, :-1])
+    some = shares * np.exp(-of_hour - of_day)
+    found: Array = some / (1 - shares + some)
+    return found
+
+
+def at_hours(effects: Array, level: Array, starts: Array) -> Array:
+    """By how much shares differ from their level (M, S) in hours that begin at `starts` (H): (M, S, H)."""
+    of_hour, of_day = _Hours(*_phases(starts)).of(effects[:, :-1])
+    return _moved(level[..., None], of_hour + of_day)
+
+
+def in_windows(effects: Array, level: Array, at: Array, half_lives: Array) -> Array:
+    """By how much shares differ from their level in windows of K half-lives that are read at `at` (M): (M, K, S).
+
+    A window holds more of the hours that have more requests.
+    """
+    parts = (np.arange(SAMPLES) + 0.5) / SAMPLES
+    times = at[:, None, None] + half_lives[:, None] * np.log2(1 - parts)
+    within = (times / HOUR - 0.5) % DAY_HOURS
+    first = np.floor(within).astype(np.intp) % DAY_HOURS
+    share = within - np.floor(within)
+    day = _day(times)
+    each = np.arange(len(at))[:, None, None]
+    by_series = effects.transpose(0, 2, 1)  # series, effect, share
+    moved = (
+        by_series[each, first] * (1 - share)[..., None]
+        + by_series[each, (first + 1) % DAY_HOURS] * share[..., None]
+        + by_series[each, DAY_HOURS + day]
+    )
+    volume = np.exp(moved[..., -1])
+    summed = (_moved(level[:, None, None], moved[..., :-1]) * volume[..., None]).sum(axis=2)
+    found: Array = summed / volume.sum(axis=2)[..., None]
+    return found
+
+
+def packed(effects: Array) -> bytes:
+    """The effects of one series (S + 1, EFFECTS) in few bytes."""
+    return bytes(effects.astype("<f4").tobytes())
+
+
+def unpacked(effects: bytes) -> Array:
+    """The same again."""
+    return np.frombuffer(effects, dtype="<f4").astype(np.float64).reshape(-1, EFFECTS)
+
+
+def _moved(level: Array, effects: Array) -> Array:
+    believed = np.clip(level, LEAST_ODDS, 1 - LEAST_ODDS)
+    odds = believed / (1 - believed) * np.exp(effects)
+    return np.where(effects == 0, 0.0, odds / (1 + odds) - believed)
+
+
+def _log_odds(some: Array, of: Array) -> Array:
+    return np.log((some + 0.5) / (of - some + 0.5))
+
+
+def _phases(starts: Array) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    return (starts // HOUR % DAY_HOURS).astype(np.intp), _day(starts)
+
+
+def _day(times: Array) -> NDArray[np.intp]:
+    found: NDArray[np.intp] = (times // (DAY_HOURS * HOUR) + FIRST_DAY).astype(np.intp) % WEEK_DAYS
+    return found
+
+
+def _proved(values: Array, weights: Array, halves: Sequence[Array], known: Array, hours: _Hours) -> Array:
+    """The effects that each half of the hours foretells of the other, else those that are known and not disproved."""
+    errors = _foretold(values, hours, *halves) + _foretold(values, hours, *reversed(halves))
+    by_day = errors[..., 1] < (1 - LEAST_GAIN) * errors[..., 0]
+    by_week = errors[..., 2] < (1 - LEAST_GAIN) * np.minimum(errors[..., 0], errors[..., 1])
+    before, none = (_error(values, weights, moved) for moved in (np.add(*hours.of(known)), np.zeros_like(values)))
+    kept = (before <= none) & np.any(known != 0, axis=-1)
+    found = _effects(values, weights, hours, known)
+    by_hour, of_week = found[..., :DAY_HOURS], found[..., DAY_HOURS:]
+    of_day = np.where((by_week | by_day)[..., None], by_hour, known[..., :DAY_HOURS] * kept[..., None])
+    of_week = np.where(by_week[..., None], of_week, known[..., DAY_HOURS:] * kept[..., None])
+    return np.concatenate([of_day, of_week], axis=-1)
+
+
+def _about_a_line(values: Array, weights: Array) -> Array:
+    """What is left of values beside the line of least squares: two weeks of a drift are no week."""
+    total = weights.sum(axis=-1)
+    place = np.arange(values.shape[-1], dtype=np.float64)
+    time = place - (weights @ place / total)[:, None]
+    slope = (values @ (weights * time)[..., None])[..., 0] / (weights * time**2).sum(axis=-1)[:, None]
+    left: Array = values - slope[..., None] * time[:, None]
+    return left
+
+
+def _foretold(values: Array, hours: _Hours, learnt: Array, asked: Array) -> Array:
+    """The squared errors of what one half foretells of the other by its level, by hours of the day, and by both."""
+    by_hour, by_day = hours.of(_effects(values, learnt, hours, np.zeros((*values.shape[:2], EFFECTS))))
+    return np.stack([_error(values, asked, moved) for moved in (0.0 * by_hour, by_hour, by_hour + by_day)], axis=-1)
+
+
+def _error(values: Array, weights: Array, moved: Array) -> Array:
+    """The squared error of values about a level and what moves them: (M, S)."""
+    left = values - moved
+    level = (left @ weights[..., None]) / weights.sum(axis=-1)[:, None, None]
+    error: Array = ((left - level) ** 2 @ weights[..., None])[..., 0]
+    return error
+
+
+def _effects(values: Array, weights: Array, hours: _Hours, known: Array) -> Array:
+    """The effects that hours show beside a level, shrunk towards those that are known: (M, S, EFFECTS)."""
+    by_hour, by_day = hours.of(known)
+    left = values - by_hour - by_day
+    left = left - (left @ weights[..., None]) / weights.sum(axis=-1)[:, None, None]
+    usual = SHRUNK * weights.sum(axis=-1) / np.maximum((weights > 0).sum(axis=-1), 1)
+    of_hour = _means(left, weights, hours.hour, DAY_HOURS, usual)
+    left = left - of_hour[..., hours.hour]
+    of_day = _means(left, weights, hours.day, WEEK_DAYS, usual * DAY_HOURS / WEEK_DAYS)
+    effects: Array = known + np.concatenate([of_hour, of_day], axis=-1)
+    return effects
+
+
+def _means(values: Array, weights: Array, phase: NDArray[np.intp], phases: int, shrunk: Array) -> Array:
+    """The weighted means of values (M, S, H) by phase, shrunk towards 0."""
+    places = (phase[:, None] == np.arange(phases)).astype(np.float64)
+    total = weights @ places + shrunk[:, None]
+    means: Array = ((values * weights[:, None]) @ places) / total[:, None]
+    return means

@@ -5,6 +5,7 @@ All weights of a histogram fade alike: its quantiles stay as they are until some
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Final
 
 import numpy as np
@@ -25,10 +26,21 @@ ROWS_AT_ONCE: Final = 512
 _MIDDLES: Final = np.array([stats.middle(index) for index in range(len(stats.BOUNDS) + 1)])
 
 
-def reached(cumulated: NDArray[np.float32], shares: NDArray[np.float64] | float) -> NDArray[np.intp]:
-    """The first place in each cumulated histogram along the last axis where a share of its total is reached."""
-    wanted = (cumulated[..., -1] * (np.asarray(shares) * (1 - ROUNDING))).astype(np.float32)
-    places: NDArray[np.intp] = (cumulated >= wanted[..., None]).argmax(axis=-1)
+def cumulated(histograms: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Histograms (..., buckets) as sums up to each bucket (buckets, ...).
+
+    With the buckets first, all histograms are added up at once, and not one number after another.
+    """
+    sums = np.moveaxis(histograms, -1, 0).copy()
+    for below, upto in pairwise(sums):
+        upto += below
+    return sums
+
+
+def reached(sums: NDArray[np.float32], shares: NDArray[np.float64] | float) -> NDArray[np.intp]:
+    """The first bucket of each cumulated histogram at which a share of its total is reached."""
+    wanted = (sums[-1] * (np.asarray(shares) * (1 - ROUNDING))).astype(np.float32)
+    places: NDArray[np.intp] = (sums < wanted).sum(axis=0, dtype=np.int16).astype(np.intp)
     return places
 
 
@@ -55,12 +67,15 @@ def low_shares(sums: NDArray[np.float64], timed: NDArray[np.float64]) -> NDArray
 
 
 def by_site(values: NDArray[np.float32], starts: NDArray[np.intp]) -> NDArray[np.float32]:
-    """The sums of rows that stand side by side, beginning at `starts`: much faster than reduceat for few rows each."""
-    lengths = np.diff(starts, append=len(values))
-    sums = values[starts]
+    """The sums of rows (the second axis) that stand side by side, beginning at `starts`.
+
+    Much faster than reduceat for few rows each.
+    """
+    lengths = np.diff(starts, append=values.shape[1])
+    sums = values[:, starts]
     for place in range(1, int(lengths.max())):
         longer = np.flatnonzero(lengths > place)
-        sums[longer] += values[starts[longer] + place]
+        sums[:, longer] += values[:, starts[longer] + place]
     return sums
 
 
@@ -107,15 +122,15 @@ class Quantiles:
 
     def _compute(self, arrays: Arrays, rows: NDArray[np.intp], starts: NDArray[np.intp]) -> None:
         low, high = arrays.span or (0, 1)
-        timed = np.cumsum(arrays.latency[rows, :, low:high], axis=-1, dtype=np.float32)
-        shares = low_shares(arrays.sums[rows], timed[..., -1].astype(np.float64))
+        timed = cumulated(arrays.latency[rows, :, low:high])
+        shares = low_shares(arrays.sums[rows], timed[-1].astype(np.float64))
         p95, p95_low, site = self._known
         together = by_site(timed, starts)
-        for known, where, cumulated, share in (
+        for known, where, sums, share in (
             (p95, rows, timed, P95),
             (p95_low, rows, timed, shares),
             (site, rows[starts], together, P95),
         ):
-            seconds = middles(low + reached(cumulated, share))
-            known[where] = np.where(cumulated[..., -1] > 0, seconds, np.nan)
+            seconds = middles(low + reached(sums, share))
+            known[where] = np.where(sums[-1] > 0, seconds, np.nan)
         self._stale[rows] = False

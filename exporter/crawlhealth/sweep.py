@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from crawlhealth.arrays import ANSWERED, BUCKETS, PLAIN, Arrays
 from crawlhealth.panel import Panel
-from crawlhealth.quantiles import P95, by_site, low_shares, middles, reached
+from crawlhealth.quantiles import P95, by_site, cumulated, low_shares, middles, reached
 from crawlhealth.weighted import COLUMNS, SQUARED
 
 Array = NDArray[np.float64]
@@ -146,16 +146,16 @@ class Swept:
         site_p95 = np.full((sites, shape[1]), np.nan)
         if self.latency is None:
             return np.full(shape, np.nan), np.full(shape, np.nan), site_p95
-        timed = np.cumsum(self.latency.reshape(*shape, -1), axis=-1, dtype=np.float32)
+        timed = cumulated(self.latency.reshape(*shape, -1))
         p95 = self._seconds(timed, P95)
-        low = self._seconds(timed, low_shares(block, timed[..., -1].astype(np.float64)))
+        low = self._seconds(timed, low_shares(block, timed[-1].astype(np.float64)))
         together = p95 if len(begins) == len(owner) else self._seconds(by_site(timed, begins), P95)
         site_p95[owner[begins]] = together
         return p95, low, site_p95
 
-    def _seconds(self, cumulated: NDArray[np.float32], shares: Array | float) -> Array:
-        found = middles(self.span[0] + reached(cumulated, shares))
-        return np.where(cumulated[..., -1] > 0, found, np.nan)
+    def _seconds(self, sums: NDArray[np.float32], shares: Array | float) -> Array:
+        found = middles(self.span[0] + reached(sums, shares))
+        return np.where(sums[-1] > 0, found, np.nan)
 
 
 def swept(half_lives: Array, before: Held, came: Came) -> Swept:

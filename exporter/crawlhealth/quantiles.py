@@ -33,7 +33,7 @@ def cumulated(histograms: NDArray[np.float32]) -> NDArray[np.float32]:
     """
     sums = np.moveaxis(histograms, -1, 0).copy()
     for below, upto in pairwise(sums):
-        upto += below
+        np.add(upto, below, out=upto)
     return sums
 
 

@@ -66,9 +66,7 @@ class States:
 
     def each(self) -> list[BandState]:
         """The state of every site."""
-        times = np.column_stack(
-            [self.since, self.clocks, self.evidence_at, self.eased_at, self.shown, self.seen_at]
-        )
+        times = np.column_stack([self.since, self.clocks, self.evidence_at, self.eased_at, self.shown, self.seen_at])
         written: list[list[float | None]] = np.where(np.isnan(times), None, times).tolist()  # type: ignore[call-overload] # None makes objects
         return [
             BandState(

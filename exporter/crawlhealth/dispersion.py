@@ -16,7 +16,7 @@ TOGETHER: Final = 6
 """Hours that are looked at together to see what lasts."""
 DAY_HOURS: Final = 24
 FORESEEN: Final = 0.25
-"""Such a part of a season is no dispersion. The rest stays: two weeks tell a season badly, and at its height all swings."""
+"""Such a part of a season is no dispersion: two weeks tell a season badly, and at its height all swings more."""
 NORMAL: Final = NormalDist()
 
 

@@ -8,7 +8,6 @@ hours of the day. Time is UTC.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -50,6 +49,40 @@ class _Hours:
         return effects[..., self.hour], effects[..., DAY_HOURS + self.day]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Several:
+    """Values (M, S, H) of several series with the weights (M, H) of their hours."""
+
+    values: Array
+    weights: Array
+    hours: _Hours
+
+    def part(self, some: slice) -> _Several:
+        """Some of the hours."""
+        hours = _Hours(self.hours.hour[some], self.hours.day[some])
+        return _Several(values=self.values[..., some], weights=self.weights[:, some], hours=hours)
+
+    def error(self, moved: Array | None = None) -> Array:
+        """The squared error of the values about a level and what moves them: (M, S)."""
+        left = self.values if moved is None else self.values - moved
+        level = (left @ self.weights[..., None]) / self.weights.sum(axis=-1)[:, None, None]
+        error: Array = ((left - level) ** 2 @ self.weights[..., None])[..., 0]
+        return error
+
+    def effects(self, known: Array | None = None) -> Array:
+        """The effects that the hours show beside a level, shrunk towards those that are known: (M, S, EFFECTS)."""
+        weights, hours = self.weights, self.hours
+        left = self.values if known is None or not known.any() else self.values - np.add(*hours.of(known))
+        level = (left @ weights[..., None]) / weights.sum(axis=-1)[:, None, None]
+        usual = SHRUNK * weights.sum(axis=-1) / np.maximum((weights > 0).sum(axis=-1), 1)
+        weighed = (left - level) * weights[:, None]
+        of_hour = _means(weighed, weights, hours.hour, DAY_HOURS, usual)
+        weighed -= of_hour[..., hours.hour] * weights[:, None]
+        of_day = _means(weighed, weights, hours.day, WEEK_DAYS, usual * DAY_HOURS / WEEK_DAYS)
+        shown: Array = np.concatenate([of_hour, of_day], axis=-1)
+        return shown if known is None else known + shown
+
+
 def fitted(
     answered: Array, hostile: Array, usable: NDArray[np.bool_], starts: Array, *, known: Array, longest: str
 ) -> Array:
@@ -61,17 +94,18 @@ def fitted(
 
     Those of shares are added to log-odds, those of the volume to its logarithm.
     """
-    values = np.concatenate([_log_odds(hostile, answered[:, None]), np.log(np.maximum(answered, 1.0))[:, None]], axis=1)
     weights = np.where(usable, answered / (answered + HALF_TRUSTED), 0.0)
-    hours = _Hours(*_phases(starts))
-    second = starts > starts[np.flatnonzero(usable.any(axis=0))[-1:]].sum() - WEEK_DAYS * DAY_HOURS * HOUR
-    halves = [np.where(second, weights, 0.0), np.where(second, 0.0, weights)]
+    last = starts[np.flatnonzero(usable.any(axis=0))[-1:]].sum()
+    second = int(np.searchsorted(starts, last - WEEK_DAYS * DAY_HOURS * HOUR, side="right"))
+    halves = [weights[:, :second], weights[:, second:]]
     enough = np.all([((half > 0).sum(axis=1) >= LEAST_HOURS) for half in halves], axis=0)
     found = known.copy()
     some = np.flatnonzero(enough)
     if len(some):
-        values = _about_a_line(values[some], weights[some])
-        found[some] = _proved(values, weights[some], [half[some] for half in halves], known[some], hours)
+        of, weights = answered[some], weights[some]
+        values = np.concatenate([_log_odds(hostile[some], of[:, None]), np.log(np.maximum(of, 1.0))[:, None]], axis=1)
+        several = _Several(values=_about_a_line(values, weights), weights=weights, hours=_Hours(*_phases(starts)))
+        found[some] = _proved(several, second, known[some])
     if longest == "day":
         found[..., DAY_HOURS:] = 0.0
     return found
@@ -144,14 +178,17 @@ def _day(times: Array) -> NDArray[np.intp]:
     return found
 
 
-def _proved(values: Array, weights: Array, halves: Sequence[Array], known: Array, hours: _Hours) -> Array:
+def _proved(several: _Several, second: int, known: Array) -> Array:
     """The effects that each half of the hours foretells of the other, else those that are known and not disproved."""
-    errors = _foretold(values, hours, *halves) + _foretold(values, hours, *reversed(halves))
+    early, late = several.part(slice(None, second)), several.part(slice(second, None))
+    errors = _foretold(early, late) + _foretold(late, early)
     by_day = errors[..., 1] < (1 - LEAST_GAIN) * errors[..., 0]
     by_week = errors[..., 2] < (1 - LEAST_GAIN) * np.minimum(errors[..., 0], errors[..., 1])
-    before, none = (_error(values, weights, moved) for moved in (np.add(*hours.of(known)), np.zeros_like(values)))
-    kept = (before <= none) & np.any(known != 0, axis=-1)
-    found = _effects(values, weights, hours, known)
+    found = several.effects(known)
+    kept = np.zeros(by_day.shape, dtype=np.bool_)
+    if known.any():
+        before, none = several.error(np.add(*several.hours.of(known))), several.error()
+        kept = (before <= none) & np.any(known != 0, axis=-1)
     by_hour, of_week = found[..., :DAY_HOURS], found[..., DAY_HOURS:]
     of_day = np.where((by_week | by_day)[..., None], by_hour, known[..., :DAY_HOURS] * kept[..., None])
     of_week = np.where(by_week[..., None], of_week, known[..., DAY_HOURS:] * kept[..., None])
@@ -168,36 +205,15 @@ def _about_a_line(values: Array, weights: Array) -> Array:
     return left
 
 
-def _foretold(values: Array, hours: _Hours, learnt: Array, asked: Array) -> Array:
+def _foretold(learnt: _Several, asked: _Several) -> Array:
     """The squared errors of what one half foretells of the other by its level, by hours of the day, and by both."""
-    by_hour, by_day = hours.of(_effects(values, learnt, hours, np.zeros((*values.shape[:2], EFFECTS))))
-    return np.stack([_error(values, asked, moved) for moved in (0.0 * by_hour, by_hour, by_hour + by_day)], axis=-1)
+    by_hour, by_day = asked.hours.of(learnt.effects())
+    return np.stack([asked.error(), asked.error(by_hour), asked.error(by_hour + by_day)], axis=-1)
 
 
-def _error(values: Array, weights: Array, moved: Array) -> Array:
-    """The squared error of values about a level and what moves them: (M, S)."""
-    left = values - moved
-    level = (left @ weights[..., None]) / weights.sum(axis=-1)[:, None, None]
-    error: Array = ((left - level) ** 2 @ weights[..., None])[..., 0]
-    return error
-
-
-def _effects(values: Array, weights: Array, hours: _Hours, known: Array) -> Array:
-    """The effects that hours show beside a level, shrunk towards those that are known: (M, S, EFFECTS)."""
-    by_hour, by_day = hours.of(known)
-    left = values - by_hour - by_day
-    left = left - (left @ weights[..., None]) / weights.sum(axis=-1)[:, None, None]
-    usual = SHRUNK * weights.sum(axis=-1) / np.maximum((weights > 0).sum(axis=-1), 1)
-    of_hour = _means(left, weights, hours.hour, DAY_HOURS, usual)
-    left = left - of_hour[..., hours.hour]
-    of_day = _means(left, weights, hours.day, WEEK_DAYS, usual * DAY_HOURS / WEEK_DAYS)
-    effects: Array = known + np.concatenate([of_hour, of_day], axis=-1)
-    return effects
-
-
-def _means(values: Array, weights: Array, phase: NDArray[np.intp], phases: int, shrunk: Array) -> Array:
-    """The weighted means of values (M, S, H) by phase, shrunk towards 0."""
+def _means(weighed: Array, weights: Array, phase: NDArray[np.intp], phases: int, shrunk: Array) -> Array:
+    """The means by phase of values (M, S, H) that are weighed, shrunk towards 0."""
     places = (phase[:, None] == np.arange(phases)).astype(np.float64)
     total = weights @ places + shrunk[:, None]
-    means: Array = ((values * weights[:, None]) @ places) / total[:, None]
+    means: Array = (weighed @ places) / total[:, None]
     return means

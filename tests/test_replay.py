@@ -12,6 +12,7 @@ import pytest
 from numpy.typing import NDArray
 
 from crawlhealth import columns, marks, stats
+from crawlhealth.backtest.simulator import Population, Simulation, names
 from crawlhealth.bands import DEGRADING, RESISTING, UNKNOWN, States
 from crawlhealth.baseline import HOUR, Hours, learn
 from crawlhealth.evaluate import Before, Judged, evaluate
@@ -261,3 +262,11 @@ def test_settings_of_the_baseline_are_used() -> None:
     assert found.hours == 72
     assert found.newest <= START + 118 * HOUR
     assert found.newest > START + 3 * DAY
+
+
+def test_a_stretch_begins_where_the_one_before_ended() -> None:
+    simulation = Simulation(Population.mixed(9), seed=1, before=0, after=4)
+    replay = Replay(names(9), ScoreSettings(), seconds=HOUR)
+    list(replay.steps(simulation.hourly(0, 2)))
+    with pytest.raises(ValueError, match="begins at 10800, the one before ended at 7200"):
+        list(replay.steps(simulation.hourly(3, 4)))

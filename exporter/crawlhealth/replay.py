@@ -68,9 +68,16 @@ class Replay:
         self._enter(keys)
         self._learnt_at = -np.inf
         self._anew = False
+        self._ended: float | None = None
 
     def steps(self, stretch: Stretch) -> Iterator[Judged]:
-        """The judgement after each step of a stretch, whose keys begin with those of the one before."""
+        """The judgement after each step of a stretch, whose keys begin with those of the one before.
+
+        It begins where the one before ended (ValueError): of a gap nobody knows whether it was silent.
+        """
+        if self._ended is not None and abs(stretch.start - self._ended) > ROUNDING:
+            raise ValueError(f"the stretch begins at {stretch.start:.0f}, the one before ended at {self._ended:.0f}")
+        self._ended = stretch.start + stretch.steps * stretch.seconds
         self._enter(stretch.keys)
         self._seconds = stretch.seconds
         slow = p95(stretch) if len(stretch.bucket) else None

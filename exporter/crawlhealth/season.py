@@ -113,16 +113,21 @@ def fitted(
 
 def without(shares: Array, effects: Array, starts: Array) -> Array:
     """What shares (M, S, H) of hours that begin at `starts` (H) would be without effects (M, S + 1, EFFECTS)."""
-    of_hour, of_day = _Hours(*_phases(starts)).of(effects[:, :-1])
-    some = shares * np.exp(-of_hour - of_day)
-    found: Array = some / (1 - shares + some)
+    found = shares.copy()
+    some = _seasonal(effects)
+    of_hour, of_day = _Hours(*_phases(starts)).of(effects[some, :-1])
+    left = shares[some] * np.exp(-of_hour - of_day)
+    found[some] = left / (1 - shares[some] + left)
     return found
 
 
 def at_hours(effects: Array, level: Array, starts: Array) -> Array:
     """By how much shares differ from their level (M, S) in hours that begin at `starts` (H): (M, S, H)."""
-    of_hour, of_day = _Hours(*_phases(starts)).of(effects[:, :-1])
-    return _moved(level[..., None], of_hour + of_day)
+    found = np.zeros((*level.shape, len(starts)))
+    some = _seasonal(effects)
+    of_hour, of_day = _Hours(*_phases(starts)).of(effects[some, :-1])
+    found[some] = _moved(level[some, :, None], of_hour + of_day)
+    return found
 
 
 def in_windows(effects: Array, level: Array, at: Array, half_lives: Array) -> Array:
@@ -157,6 +162,11 @@ def packed(effects: Array) -> bytes:
 def unpacked(effects: bytes) -> Array:
     """The same again."""
     return np.frombuffer(effects, dtype="<f4").astype(np.float64).reshape(-1, EFFECTS)
+
+
+def _seasonal(effects: Array) -> NDArray[np.intp]:
+    """The series whose shares have a season."""
+    return np.flatnonzero(effects[:, :-1].any(axis=(1, 2)))
 
 
 def _moved(level: Array, effects: Array) -> Array:

@@ -19,10 +19,12 @@ from crawlhealth.evaluate import Before, evaluate
 from crawlhealth.normals import Table
 from crawlhealth.outcome import Source
 from crawlhealth.scoresettings import ScoreSettings
+from crawlhealth.season import DAY_HOURS, EFFECTS, packed
 from crawlhealth.tally import Slot, Tally
 from crawlhealth.verdict import Band, BandState, Baseline, Rates, Signal, Spread, StratumNormal, Unknown, Verdict
 from crawlhealth.verdicts import verdicts
 from crawlhealth.windows import Windows
+from panels import rates
 from samples import HOUR, NOW, slot
 
 ROBUST: Final = ScoreSettings()
@@ -473,3 +475,22 @@ def test_judging_many_sites_is_judging_each_to_the_digit(
                 held, [site], baseline=NORMAL, previous=[alone.get(site)], now=now, seen=seen, settings=settings
             ).verdicts
         assert together == [alone[site] for site in names]
+
+
+def test_the_normal_of_a_verdict_is_that_of_its_routes_and_of_its_hours() -> None:
+    strict = StratumNormal(route="slow", source="traffic", rates=rates(challenge=0.3))
+    routed = replace(NORMAL, strata=(strict,))
+    both = judged(now_(Tally(ok=100)), now_(Tally(ok=200, challenge=100), route="slow"), baseline=routed)
+    assert both.normal is not None
+    assert both.normal.challenge == pytest.approx(0.3 * 300 / 400)
+    assert both.normal.extraction == 0.0
+
+    effects = np.zeros((5, EFFECTS))
+    effects[[1, 3], round(NOW // HOUR) % DAY_HOURS] = effects[[1, 3], round(NOW // HOUR - 1) % DAY_HOURS] = 2.0
+    usual = replace(NORMAL, rates=rates(challenge=0.1), season=packed(effects))
+    seen = judged(now_(Tally(ok=60, challenge=40)), baseline=usual)
+    assert seen.normal is not None
+    assert seen.normal.challenge == pytest.approx(0.45, abs=0.03)
+    assert seen.score == 100
+    assert judged(now_(Tally(ok=60, challenge=40)), baseline=replace(usual, season=b"")).score < 80  # type: ignore[operator] # there is one
+    assert judged(now_(Tally(ok=9)), baseline=usual).normal == usual.rates

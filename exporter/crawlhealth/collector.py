@@ -195,8 +195,9 @@ def _measured(shown: Series, verdict: Verdict, exposition: Exposition) -> None:
         shown.put(metrics.WINDOW_REQUESTS, site, window.requests)
         shown.put(metrics.WINDOW_SECONDS, site, window.seconds)
     if baseline is not None:
-        shown.spread(metrics.SIGNAL_BASELINE, site, _RATIO_NAMES, _ratios(baseline.rates))
-        shown.put(metrics.LATENCY_BASELINE, site, baseline.rates.latency_p95)
+        normal = verdict.normal or baseline.rates
+        shown.spread(metrics.SIGNAL_BASELINE, site, _RATIO_NAMES, _ratios(normal))
+        shown.put(metrics.LATENCY_BASELINE, site, normal.latency_p95)
         shown.put(metrics.BASELINE_SECONDS, site, baseline.hours * 3600.0)
         shown.put(metrics.BASELINE_AGE, site, exposition.now - baseline.newest)
     penalties = verdict.penalties

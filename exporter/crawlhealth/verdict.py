@@ -286,3 +286,19 @@ class Verdict:
     def band(self) -> Band:
         """The band of this verdict."""
         return self.state.band
+
+    @property
+    def normal(self) -> Rates | None:
+        """What is normal of what the window holds: of the mix of its routes and of its hours; without it the level."""
+        baseline = self.baseline
+        if baseline is None or not self.penalties or not (baseline.season or baseline.strata):
+            return None if baseline is None else baseline.rates
+        usual = {penalty.signal: penalty.baseline for penalty in self.penalties}
+        return Rates(
+            hard_block=usual[Signal.HARD_BLOCK],
+            challenge=usual[Signal.CHALLENGE],
+            soft_block=usual[Signal.SOFT_BLOCK],
+            latency_p95=usual[Signal.LATENCY] or baseline.rates.latency_p95,
+            extraction=baseline.rates.extraction,
+            together=usual[Signal.REFUSED_CAP],
+        )

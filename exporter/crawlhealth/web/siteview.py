@@ -201,7 +201,7 @@ def _signals(verdict: Verdict) -> tuple[SignalRow, ...]:
     if verdict.window is None:
         return ()
     rates = verdict.window.rates
-    normal = verdict.baseline.rates if verdict.baseline is not None else None
+    normal = verdict.normal
     points = {penalty.signal: penalty.points for penalty in verdict.penalties}
     points[Signal.REFUSED] = points.get(Signal.REFUSED_CAP, 0.0)
     known = [side.of(s) or 0.0 for side in (rates, normal) if side for s in (*_SHARES, Signal.REFUSED)]

@@ -13,7 +13,8 @@ import click
 from crawlhealth import acceptance, overrides
 from crawlhealth.config import Config
 from crawlhealth.history import FILE_NAME, Decisions, HistoryError
-from crawlhealth.options import CONFIG, load
+from crawlhealth.options import CONFIG, SHARD, load
+from crawlhealth.shard import Shard
 from crawlhealth.verdict import OverrideKind
 from crawlhealth.yamlfile.binding import nearest
 
@@ -32,12 +33,13 @@ NOTE = click.option("--note", default="", help="Why; shown wherever the override
 @UNTIL
 @NOTE
 @CONFIG
-def pause(site: str, until: str, note: str, path: Path) -> None:
+@SHARD
+def pause(*, site: str, until: str, note: str, path: Path, shard: Shard | None) -> None:
     """Tell the crawlers of SITE to stop, whatever its score; its canaries go on.
 
     A running exporter follows with its next evaluation. What was decided before for the site ends.
     """
-    _decide(path, site, OverrideKind.PAUSE, until=until, note=note)
+    _decide(load(path), shard, site, OverrideKind.PAUSE, until=until, note=note)
 
 
 @click.command(epilog="Example: crawlhealth resume books --until 2026-12-01T22:00:00Z --concurrency 0.2")
@@ -47,14 +49,17 @@ def pause(site: str, until: str, note: str, path: Path) -> None:
 @click.option("--concurrency", type=float, help="Share of the usual concurrency, 1 by default.")
 @click.option("--clear", is_flag=True, help="Only end what was decided: the advice rules again.")
 @CONFIG
-def resume(*, site: str, until: str, note: str, concurrency: float | None, clear: bool, path: Path) -> None:
+@SHARD
+def resume(
+    *, site: str, until: str, note: str, concurrency: float | None, clear: bool, path: Path, shard: Shard | None
+) -> None:
     """Tell the crawlers of SITE to go on, whatever its score."""
-    if not clear:
-        _decide(path, site, OverrideKind.RESUME, until=until, note=note, concurrency=concurrency)
-        return
     config = load(path)
+    if not clear:
+        _decide(config, shard, site, OverrideKind.RESUME, until=until, note=note, concurrency=concurrency)
+        return
     now = time.time()
-    with _decisions(config, site, now) as decisions:
+    with _decisions(config, shard, site, now) as decisions:
         ended = decisions.end(site, now)
     click.echo(f"{site}: {'left to the advice again' if ended else 'nothing was decided, the advice rules'}")
 
@@ -65,9 +70,10 @@ def resume(*, site: str, until: str, note: str, concurrency: float | None, clear
 @UNTIL
 @NOTE
 @CONFIG
-def limit(site: str, concurrency: float, until: str, note: str, path: Path) -> None:
+@SHARD
+def limit(*, site: str, concurrency: float, until: str, note: str, path: Path, shard: Shard | None) -> None:
     """Tell the crawlers of SITE to use a share of their concurrency at most; the advice may be less."""
-    _decide(path, site, OverrideKind.LIMIT, until=until, note=note, concurrency=concurrency)
+    _decide(load(path), shard, site, OverrideKind.LIMIT, until=until, note=note, concurrency=concurrency)
 
 
 @click.command(epilog="Example: crawlhealth accept books --note 'their new shop challenges first visits'")
@@ -77,7 +83,10 @@ def limit(site: str, concurrency: float, until: str, note: str, path: Path) -> N
 @click.option("--by", metavar="NAME", help="Who accepts it; your login name by default.")
 @click.option("--undo", is_flag=True, help="Take back what was accepted last.")
 @CONFIG
-def accept(*, site: str, since: str | None, note: str | None, by: str | None, undo: bool, path: Path) -> None:
+@SHARD
+def accept(
+    *, site: str, since: str | None, note: str | None, by: str | None, undo: bool, path: Path, shard: Shard | None
+) -> None:
     """Accept that what SITE does since a moment is its new normal.
 
     Its baseline is then made of what came since. A running exporter follows with its next evaluation. What was accepted
@@ -87,7 +96,7 @@ def accept(*, site: str, since: str | None, note: str | None, by: str | None, un
         raise click.UsageError("--undo takes no other option than --config: leave them out")
     config = load(path)
     now = time.time()
-    with _decisions(config, site, now) as decisions:
+    with _decisions(config, shard, site, now) as decisions:
         if undo:
             _undo(decisions, site, now)
             return
@@ -122,26 +131,34 @@ def _login() -> str:
 
 
 def _decide(
-    path: Path, site: str, kind: OverrideKind, *, until: str, note: str, concurrency: float | None = None
+    config: Config,
+    shard: Shard | None,
+    site: str,
+    kind: OverrideKind,
+    *,
+    until: str,
+    note: str,
+    concurrency: float | None = None,
 ) -> None:
     """Bring an override to disk, and say what it is."""
-    config = load(path)
     now = time.time()
     try:
         override = overrides.parse(site, kind, now=now, until=until, concurrency=concurrency, note=note)
     except ValueError as error:
         raise click.UsageError(str(error)) from error
-    with _decisions(config, site, now) as decisions:
+    with _decisions(config, shard, site, now) as decisions:
         decisions.put(override)
     end = acceptance.shown(override.until)
     click.echo(f"{site}: {kind} at {override.concurrency:g} of the usual concurrency until {end}")
 
 
 @contextmanager
-def _decisions(config: Config, site: str, now: float) -> Iterator[Decisions]:
-    """What people decided, on disk, for a site of the configuration."""
+def _decisions(config: Config, shard: Shard | None, site: str, now: float) -> Iterator[Decisions]:
+    """What people decided, on disk, for a site of the configuration; of the exporter of a shard, for one of its own."""
     if site not in config.sites:
         raise click.UsageError(f"there is no site {site!r}: {nearest(site, config.sites)}")
+    if shard is not None and not shard.has(site):
+        raise click.UsageError(f"{config.part(shard).unknown(site)}: decide it there, or on that exporter's page of it")
     try:
         with closing(Decisions.open(config.data_dir / FILE_NAME, now=now)) as decisions:
             yield decisions

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from crawlhealth import shard
 from running import Exporter
 from waiting import until
 
@@ -89,3 +90,37 @@ def test_a_decision_waits_for_the_exporter_that_is_started_later(tmp_path: Path)
     assert crawlhealth(tmp_path, "limit", "books", "--concurrency", "0.5")[0] == 0
     with exporter:
         assert exporter.get("/api/v1/sites/books").json()["advice"]["concurrency_ratio"] == 0.5
+
+
+OF_SHARD = shard.number_of("books", 3)
+OTHER = OF_SHARD % 3 + 1
+DECISIONS = [
+    ["pause", "books"],
+    ["resume", "books"],
+    ["resume", "books", "--clear"],
+    ["limit", "books", "--concurrency", "0.3"],
+    ["accept", "books"],
+    ["accept", "books", "--undo"],
+]
+
+
+@pytest.mark.parametrize("arguments", [pytest.param(one, id=" ".join(one)) for one in DECISIONS])
+def test_a_site_of_another_shard_is_told_with_where_it_is_and_nothing_is_written(
+    tmp_path: Path, arguments: list[str]
+) -> None:
+    (tmp_path / "crawlhealth.yml").write_text(CONFIG)
+    code, text = crawlhealth(tmp_path, *arguments, "--shard", f"{OTHER}/3")
+    assert code == 2
+    assert f"the site 'books' belongs to shard {OF_SHARD} of 3, and this is shard {OTHER}: decide it there" in text
+    assert list(tmp_path.iterdir()) == [tmp_path / "crawlhealth.yml"]
+
+
+def test_the_shard_is_that_of_the_exporter_beside_it_and_decides_on_its_own_sites(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "crawlhealth.yml").write_text(CONFIG)
+    assert crawlhealth(tmp_path, "pause", "books", "--shard", f"{OF_SHARD}/3")[0] == 0
+    monkeypatch.setenv("CRAWLHEALTH_SHARD", f"{OF_SHARD}/3")
+    assert crawlhealth(tmp_path, "limit", "books", "--concurrency", "0.5")[0] == 0
+    monkeypatch.setenv("CRAWLHEALTH_SHARD", f"{OTHER}/3")
+    assert crawlhealth(tmp_path, "limit", "books", "--concurrency", "0.5")[0] == 2

@@ -193,6 +193,27 @@ def test_without_uplink_one_alert_is_told_and_none_about_a_site(tmp_path: Path) 
         assert sink.told("/notify") == [("CrawlUnknownToUs", "", "firing")]
 
 
+def test_without_group_labels_an_uplink_mutes_the_sites_of_every_exporter(tmp_path: Path) -> None:
+    """Nothing tells their regions apart; and only what is about a site keeps quiet."""
+    with running(tmp_path) as (sink, url):
+        post(url, firing("CrawlUplinkDown", instance="a", job="crawlhealth"))
+        sink.wait_for("/page", ("CrawlUplinkDown", "", "firing"))
+        sites = [f"site-{number:02d}" for number in range(20)]
+        where = {"job": "crawlhealth", "cluster": "north"}
+        post(
+            url,
+            *(firing("CrawlTargetResisting", site=site) for site in sites),
+            *(firing("CrawlCanaryFailing", site=site, instance="b", canary="front", **where) for site in sites),
+            firing("CrawlExporterDown", instance="b", job="crawlhealth"),
+        )
+        sink.wait_for("/page", ("CrawlExporterDown", "", "firing"))
+        assert muted(url) == sorted(
+            (name, site) for name in ("CrawlTargetResisting", "CrawlCanaryFailing") for site in sites
+        )
+        assert [name for name, _, _ in sink.told("/page")] == ["CrawlUplinkDown", "CrawlExporterDown"]
+        assert sink.told("/notify") == []
+
+
 def test_what_an_outage_leaves_behind_is_not_told_and_refusals_are(tmp_path: Path) -> None:
     with running(tmp_path) as (sink, url):
         post(url, firing("CrawlUplinkOutage", instance="a"))

@@ -12,6 +12,7 @@ from crawlhealth.checks import ValueSpec
 from crawlhealth.hosts import HostIndex
 from crawlhealth.outcome import Outcome
 from crawlhealth.scoresettings import AdviceSettings, ScoreSettings
+from crawlhealth.searchbotsettings import SearchbotSettings
 from crawlhealth.secret import Secret as Secret  # noqa: PLC0414 - exported again, for those who use a configuration
 from crawlhealth.shard import Shard, number_of
 
@@ -199,6 +200,7 @@ class Config:
     advice: AdviceSettings = field(default_factory=AdviceSettings)
     maintenance: tuple[Maintenance, ...] = ()
     uplink: UplinkSettings = field(default_factory=UplinkSettings)
+    searchbots: SearchbotSettings = field(default_factory=SearchbotSettings)
     files: tuple[Path, ...] = ()
     shard: Shard | None = None
     elsewhere: Mapping[str, Site] = field(default_factory=dict)

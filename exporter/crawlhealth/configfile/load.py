@@ -38,8 +38,10 @@ from crawlhealth.configfile.rules import (
     check_score,
     check_sites,
 )
+from crawlhealth.configfile.searchbots import check_searchbots
 from crawlhealth.hosts import HostIndex
 from crawlhealth.scoresettings import AdviceSettings, ScoreSettings
+from crawlhealth.searchbotsettings import SearchbotSettings
 from crawlhealth.yamlfile.binding import Binder
 from crawlhealth.yamlfile.document import Document, Problem
 from crawlhealth.yamlfile.tree import Entries, quoted
@@ -98,6 +100,7 @@ class _Written:
     advice: AdviceSettings = field(default_factory=AdviceSettings)
     maintenance: tuple[Maintenance, ...] = ()
     uplink: UplinkSettings = field(default_factory=UplinkSettings)
+    searchbots: SearchbotSettings = field(default_factory=SearchbotSettings)
 
 
 def load(path: Path, *, environ: Mapping[str, str]) -> Config:
@@ -145,6 +148,7 @@ def load(path: Path, *, environ: Mapping[str, str]) -> Config:
         advice=written.advice,
         maintenance=written.maintenance,
         uplink=written.uplink,
+        searchbots=written.searchbots,
         files=tuple(files),
     )
 
@@ -166,6 +170,7 @@ def _check(
     check_advice(document, written.advice)
     check_maintenance(document, written.maintenance, dict.fromkeys((*written.sites, *_names(document, "sites"))))
     check_uplink(document, written.uplink)
+    check_searchbots(document, written.searchbots)
 
 
 def _without(problems: Iterable[Problem], outside: Iterable[str]) -> list[Problem]:

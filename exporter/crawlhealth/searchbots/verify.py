@@ -1,0 +1,217 @@
+"""Verification: who a visitor really is that names a bot, answered at once from what is known."""
+
+from __future__ import annotations
+
+import heapq
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Final
+
+from crawlhealth.searchbots.answers import FILE_NAME, RETRY_FIRST, Answers, Shelf
+from crawlhealth.searchbots.bots import BOTS
+from crawlhealth.searchbots.facts import Facts, Reverse, dns_verdict
+from crawlhealth.searchbots.model import Bot, Identity, Method
+from crawlhealth.searchbots.names import IP, canonical, derived, fits, network
+from crawlhealth.searchbots.rangefolder import Get, RangeFolder
+from crawlhealth.searchbots.ranges import Ranges
+from crawlhealth.searchbots.resolver import Resolver
+from crawlhealth.searchbotsettings import SearchbotSettings
+
+MOST_VERDICTS: Final = 50_000
+VERDICT_GOOD_FOR: Final = 60.0
+"""Seconds for which a verdict is repeated without a look at what it came from."""
+MOST_FAILURES: Final = 8
+"""Look-ups that may fail in a row before an address is left alone until its next visit: about two hours."""
+RANGES_EVERY: Final = 60.0
+SAVE_EVERY: Final = 10.0
+
+
+def by_ranges(bot: Bot, ip: IP, ranges: Ranges, now: float) -> tuple[Identity | None, str]:
+    """Who published ranges say an address is that names the bot, and why; None where the DNS decides."""
+    if bot.method is Method.NONE:
+        return Identity.UNVERIFIABLE, f"the operator of {bot.name} publishes no way to tell"
+    if bot.method is not Method.DNS:
+        held, why = ranges.holds(bot, ip, now)
+        if held:
+            return Identity.VERIFIED, why
+        if bot.method is Method.RANGES:
+            return (Identity.UNVERIFIED if held is None else Identity.FAKE), why
+    if not ip.is_global:
+        return Identity.UNVERIFIED, "not a public address: is a proxy of yours missing in trusted_proxies?"
+    return None, f"the DNS decides on {bot.name}"
+
+
+class Verifier:
+    """Who visitors are. `identify` may be called from any thread; `tick` from one.
+
+    What is known lives in `folder`, over restarts. `clock` gives unix seconds.
+    """
+
+    def __init__(
+        self,
+        settings: Callable[[], SearchbotSettings],
+        folder: Path,
+        *,
+        clock: Callable[[], float],
+        get: Get,
+        bots: Iterable[Bot] = BOTS,
+    ) -> None:
+        self._settings = settings
+        self._clock = clock
+        self._get = get
+        self._bots = tuple(bots)
+        self._folder = RangeFolder(self._bots)
+        self._answers = Answers()
+        self._shelf = Shelf(folder / FILE_NAME, now=clock())
+        self._answers.load(self._shelf.rows(clock()))
+        self._networks: dict[tuple[str, str], float] = {}  # bot, network: until when its proof serves all of it
+        self._verdicts: dict[tuple[str, str], tuple[Identity, float]] = {}
+        self._due: list[tuple[float, str]] = []
+        self._lock = threading.Lock()
+        self._looked_at_ranges = self._saved = float("-inf")
+        self.hits = self.misses = self.refused = 0
+        self.lookups: Counter[str] = Counter()
+        """Look-ups by what came of them: confirmed, named, nameless or failed."""
+        self.resolver = Resolver(
+            lambda: settings().resolver, followed=self._followed, took=self._take, clock=clock
+        )  # fmt: skip
+        self._folder.read(settings().ranges)
+
+    @property
+    def known(self) -> int:
+        """Addresses of which something is known."""
+        return len(self._answers)
+
+    @property
+    def ranges(self) -> Ranges:
+        """The published ranges in force."""
+        return self._folder.ranges
+
+    @property
+    def range_problems(self) -> dict[str, str]:
+        """Why files of ranges are not used, or could not be fetched anew, by name."""
+        return dict(self._folder.problems)
+
+    def identify(self, address: str, bot: Bot) -> Identity | None:
+        """See `Identify`: None while it is being found out."""
+        now = self._clock()
+        known = self._verdicts.get((address, bot.name))
+        if known is not None and now < known[1]:
+            self.hits += 1
+            return known[0]
+        ip = canonical(address)
+        if ip is None:
+            return Identity.UNVERIFIED
+        identity, _ = by_ranges(bot, ip, self._folder.ranges, now)
+        if identity is None:
+            identity = self._by_dns(str(ip), ip, bot, now)
+        if identity is not None and identity is not Identity.UNVERIFIED:
+            if len(self._verdicts) >= MOST_VERDICTS:
+                self._verdicts.clear()
+            self._verdicts[address, bot.name] = (identity, now + VERDICT_GOOD_FOR)
+        return identity
+
+    def start(self) -> None:
+        """Begin to look addresses up."""
+        self.resolver.start()
+
+    def tick(self) -> None:
+        """What is due: asking again, ranges that changed, and writing down what was found. Raises HistoryError."""
+        now = self._clock()
+        for address in self._again(now):
+            if not self.resolver.submit(address):
+                self._put_off(address, now)
+        if now - self._looked_at_ranges >= RANGES_EVERY:
+            self._looked_at_ranges = now
+            settings = self._settings()
+            self._folder.read(settings.ranges)
+            self._folder.refresh(settings.refresh, self._get, now)
+            if self._folder.read(settings.ranges):
+                self._verdicts.clear()
+        if now - self._saved >= SAVE_EVERY:
+            self._saved = now
+            self._save(now)
+
+    def stop(self) -> None:
+        """End, and write down what was found. Raises HistoryError."""
+        self.resolver.stop()
+        try:
+            self._save(self._clock())
+        finally:
+            self._shelf.close()
+
+    def _save(self, now: float) -> None:
+        with self._lock:
+            found = self._answers.unsaved()
+        self._shelf.save(found, now)
+
+    def _by_dns(self, address: str, ip: IP, bot: Bot, now: float) -> Identity | None:
+        known = self._answers.get(address)
+        if known is None:
+            if bot.per_address_names and self._networks.get((bot.name, network(ip)), 0.0) > now:
+                self.hits += 1
+                return Identity.VERIFIED
+            self.misses += 1
+            self._submit(address)
+            return None
+        self.hits += 1
+        if now >= known.until:
+            self._submit(address)
+        identity, _ = dns_verdict(bot, known.facts)
+        stale = known.failures > 0 and not known.facts.failed
+        return Identity.UNVERIFIED if stale and identity is Identity.FAKE else identity
+
+    def _submit(self, address: str) -> None:
+        if not self.resolver.submit(address):
+            self.refused += 1
+
+    def _followed(self, name: str) -> bool:
+        return any(fits(name, bot) for bot in self._bots)
+
+    def _take(self, address: str, facts: Facts) -> None:
+        """Take what the resolver found, in its thread."""
+        now = self._clock()
+        with self._lock:
+            known = self._answers.put(address, facts, now)
+            if facts.failed and known.failures <= MOST_FAILURES:
+                heapq.heappush(self._due, (known.until, address))
+        self.lookups[_result(facts)] += 1
+        ip = canonical(address)
+        if facts.confirmed and ip is not None:
+            self._serve_network(ip, facts, known.until, now)
+
+    def _serve_network(self, ip: IP, facts: Facts, until: float, now: float) -> None:
+        """Let a proof serve the address's whole network for the bots whose names are derived from addresses."""
+        name = facts.forwards[-1][0]
+        if not derived(name, ip):
+            return
+        if len(self._networks) >= MOST_VERDICTS:
+            self._networks = {key: end for key, end in self._networks.items() if end > now}
+        for bot in self._bots:
+            if bot.per_address_names and fits(name, bot) and len(self._networks) < MOST_VERDICTS:
+                self._networks[bot.name, network(ip)] = until
+
+    def _again(self, now: float) -> list[str]:
+        """Addresses whose look-up failed and is to be tried again now."""
+        found = []
+        with self._lock:
+            while self._due and self._due[0][0] <= now:
+                _, address = heapq.heappop(self._due)
+                known = self._answers.get(address)
+                if known is not None and known.failures and now >= known.until:
+                    found.append(address)
+        return found
+
+    def _put_off(self, address: str, now: float) -> None:
+        with self._lock:
+            heapq.heappush(self._due, (now + RETRY_FIRST, address))
+
+
+def _result(facts: Facts) -> str:
+    if facts.failed:
+        return "failed"
+    if facts.confirmed:
+        return "confirmed"
+    return "named" if facts.reverse is Reverse.NAMES else "nameless"

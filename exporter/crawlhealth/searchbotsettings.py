@@ -1,0 +1,100 @@
+"""What users may write under `searchbots`, with every default."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from pathlib import Path
+
+from crawlhealth.secret import Secret
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RangeSource:
+    """Where a file of ranges is fetched anew, and how often."""
+
+    url: str
+    every: timedelta = timedelta(days=1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResolverSettings:
+    """Who is asked for names of addresses: `servers` as address or address:port, else the system's.
+
+    `timeout` is how long one question may take, `concurrency` how many addresses are looked up at once.
+    """
+
+    servers: tuple[str, ...] = ()
+    timeout: timedelta = timedelta(seconds=2)
+    concurrency: int = 64
+
+    @property
+    def endpoints(self) -> tuple[tuple[str, int], ...]:
+        """The servers as (address, port)."""
+        return tuple(map(endpoint, self.servers))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """A server that visits of search bots are sent to, and looked at once a minute."""
+
+    name: str
+    url: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DomainSettings:
+    """Which domains of the user's own are looked after.
+
+    `names` are host names, or origins as in http://shop.example:8080. `rdap` is the service that tells the end of a
+    registration: `domain/NAME` is put after it. `redirects` and `expiry` switch off what is not wanted.
+    """
+
+    names: tuple[str, ...] = ()
+    rdap: str = "https://rdap.org/"
+    redirects: bool = True
+    expiry: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dependency:
+    """A service that the dispatcher needs: a redis:// or rediss:// URL, and what it takes to be let in."""
+
+    name: str
+    url: str
+    username: str = ""
+    password: Secret | None = None
+    ca_file: Path | None = None
+    timeout: timedelta = timedelta(seconds=5)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchbotSettings:
+    """Search bots on the user's own domains. `ranges` is the folder of the operators' files of addresses."""
+
+    ranges: Path | None = None
+    refresh: Mapping[str, RangeSource] = field(default_factory=dict)
+    resolver: ResolverSettings = field(default_factory=ResolverSettings)
+    targets: Mapping[str, Target] = field(default_factory=dict)
+    domains: DomainSettings = field(default_factory=DomainSettings)
+    dependencies: Mapping[str, Dependency] = field(default_factory=dict)
+
+
+def endpoint(written: str) -> tuple[str, int]:
+    """A name server: `192.0.2.53`, `127.0.0.1:5353`, `[::1]:5353`. ValueError says what to write instead."""
+    address, port = written, "53"
+    if written.startswith("["):
+        address, _, port = written[1:].partition("]")
+        port = port.removeprefix(":") or "53"
+    elif written.count(":") == 1:
+        address, _, port = written.partition(":")
+    try:
+        ipaddress.ip_address(address)
+        number = int(port) if port.isascii() and port.isdigit() else 0
+    except ValueError:
+        number = 0
+    if not 0 < number < 65_536:
+        raise ValueError("is no name server: write its address, as in 192.0.2.53 or 127.0.0.1:5353")
+    return address, number

@@ -1,0 +1,56 @@
+"""Access logs of every format that is known: one reader each, and finding out which one a log is in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from types import MappingProxyType
+from typing import Final
+
+from crawlhealth.searchbots.formats.balancer import alb
+from crawlhealth.searchbots.formats.columns import cloudfront, w3c
+from crawlhealth.searchbots.formats.entry import Entry, Format
+from crawlhealth.searchbots.formats.jsonlines import caddy, nginx_json, traefik
+from crawlhealth.searchbots.formats.named import Named
+from crawlhealth.searchbots.formats.quoted import combined, common, vhost
+
+FORMATS: Final[Mapping[str, Callable[[], Format]]] = MappingProxyType(
+    {
+        "combined": combined,
+        "common": common,
+        "vhost": vhost,
+        "nginx_json": nginx_json,
+        "caddy": caddy,
+        "traefik": traefik,
+        "w3c": w3c,
+        "cloudfront": cloudfront,
+        "alb": alb,
+    }
+)
+"""By the names that configurations use; any other text with a `$` is an nginx `log_format`."""
+
+__all__ = ["FORMATS", "Entry", "Format", "detected", "reader"]
+
+
+def reader(name: str) -> Format:
+    """A new reader of the format of a name, or of an nginx `log_format`. Raises ValueError, saying what to write."""
+    if "$" in name:
+        return Named(name)
+    make = FORMATS.get(name)
+    if make is None:
+        raise ValueError(f"there is no format {name[:50]!r}: write one of {', '.join(FORMATS)}, or an nginx log_format")
+    return make()
+
+
+def detected(lines: Iterable[bytes]) -> str:
+    """The name of the format that reads most of some lines of a log; combined where none reads any.
+
+    CloudFront's and IIS' files say themselves what they are.
+    """
+    sample = list(lines)
+    scores = {}
+    for name, make in FORMATS.items():
+        form = make()
+        entries = [form.read(line) for line in sample]
+        scores[name] = sum(bool(entry and entry.agent) + (entry is not None) for entry in entries)
+    best = max(scores, key=lambda name: scores[name])
+    return best if scores[best] else "combined"

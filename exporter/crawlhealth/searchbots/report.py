@@ -12,8 +12,8 @@ from crawlhealth.searchbots.visits import Found
 
 MAX_ADDRESSES: Final = 1_000_000
 """Of all bots together; visits from more of them are counted under none."""
-MAX_PATHS: Final = 20_000
-"""Of one bot; later ones are not counted."""
+MAX_REQUESTS: Final = 20_000
+"""Of one bot, to say what it reads most; after so many different ones no more are counted."""
 PATHS_SHOWN: Final = 5
 
 
@@ -27,7 +27,7 @@ class Seen:
     addresses: Counter[bytes] = field(default_factory=Counter)
     status: Counter[str] = field(default_factory=Counter)
     days: Counter[str] = field(default_factory=Counter)
-    paths: Counter[bytes] = field(default_factory=Counter)
+    requests: Counter[bytes] = field(default_factory=Counter)
 
     def identities(self, identify: Identify) -> Mapping[Identity, int]:
         """Visits by who they really were; one that is being found out is unverified."""
@@ -49,30 +49,32 @@ class Report:
         self._addresses = 0
 
     def add(self, visits: Iterable[Found]) -> None:
-        """Take visits."""
-        kinds: Counter[tuple[str, int, str]] = Counter()
+        """Take the visits of one chunk."""
+        gathered: dict[str, tuple[list[tuple[int, str]], list[bytes], list[bytes]]] = {}
         for entry, address, bot, stealth in visits:
-            seen = self.bots.get(bot.name)
-            if seen is None:
-                seen = self.bots[bot.name] = Seen(bot=bot)
+            name = bot.name
+            if name not in gathered:
+                self.bots.setdefault(name, Seen(bot=bot))
+                gathered[name] = ([], [], [])
             if stealth:
-                seen.stealth += 1
+                self.bots[name].stealth += 1
                 continue
-            kinds[bot.name, entry.status, entry.day] += 1
-            if address in seen.addresses:
-                seen.addresses[address] += 1
-            elif self._addresses < MAX_ADDRESSES:
-                seen.addresses[address] = 1
-                self._addresses += 1
-            parts = entry.request.split(b" ", 2)
-            path = parts[1] if len(parts) > 1 else parts[0]
-            if path in seen.paths or len(seen.paths) < MAX_PATHS:
-                seen.paths[path] += 1
-        for (name, status, day), visits_ in kinds.items():
+            kinds, addresses, requests = gathered[name]
+            kinds.append((entry.status, entry.day))
+            addresses.append(address)
+            requests.append(entry.request)
+        for name, (kinds, addresses, requests) in gathered.items():
             seen = self.bots[name]
-            seen.visits += visits_
-            seen.status[class_of(status)] += visits_
-            seen.days[day] += visits_
+            seen.visits += len(kinds)
+            for (status, day), visits_ in Counter(kinds).items():
+                seen.status[class_of(status)] += visits_
+                seen.days[day] += visits_
+            before = len(seen.addresses)
+            if self._addresses < MAX_ADDRESSES:
+                seen.addresses.update(addresses)
+                self._addresses += len(seen.addresses) - before
+            if len(seen.requests) < MAX_REQUESTS:
+                seen.requests.update(requests)
 
     def read(self, *, lines: int, unreadable: int, bytes_: int) -> None:
         """Take what a log had in all."""
@@ -107,7 +109,7 @@ def _bot_json(seen: Seen, identify: Identify | None, paths: int) -> dict[str, ob
         "days": dict(sorted(seen.days.items())),
     }
     if paths:
-        said["paths"] = {show(path): visits for path, visits in _most(seen.paths, paths)}
+        said["paths"] = {show(path): visits for path, visits in _most(seen.requests, paths)}
     if identify is not None:
         said["identities"] = {identity.value: visits for identity, visits in seen.identities(identify).items()}
     elif seen.stealth:
@@ -135,10 +137,15 @@ def as_text(report: Report, *, identify: Identify | None = None, paths: int = PA
             yield f"  stealth   {seen.stealth:,} visits of browsers from its ranges"
         yield "  status    " + _list(sorted(seen.status.items()))
         yield "  days      " + _list(sorted(seen.days.items()))
-        yield from (f"  {visits:>8,}  {show(path)[:100]}" for path, visits in _most(seen.paths, paths))
+        yield from (f"  {visits:>8,}  {show(path)[:100]}" for path, visits in _most(seen.requests, paths))
 
 
-def _most(paths: Counter[bytes], number: int) -> list[tuple[bytes, int]]:
+def _most(requests: Counter[bytes], number: int) -> list[tuple[bytes, int]]:
+    """The paths asked for most, by whatever method."""
+    paths: Counter[bytes] = Counter()
+    for request, visits in requests.items():
+        parts = request.split(b" ", 2)
+        paths[parts[1] if len(parts) > 1 else parts[0]] += visits
     return sorted(paths.items(), key=lambda pair: (-pair[1], pair[0]))[:number]
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
 from crawlhealth.searchbots.bots import BOTS, Agents
-from crawlhealth.searchbots.formats import Entry, Format
+from crawlhealth.searchbots.formats import LINE_END, Entry, Format, count
 from crawlhealth.searchbots.model import Bot
 from crawlhealth.searchbots.scan import Network, Scanner
 
@@ -57,7 +57,7 @@ class LogReader:
 
     def visits(self, chunk: bytes) -> Iterator[Found]:
         """The visits of bots (and of browsers from their ranges) in a chunk of whole lines, in order."""
-        lines = chunk.count(b"\n")
+        lines = count(chunk, LINE_END)
         self.lines += lines
         self.bytes += len(chunk)
         self.unreadable += self.form.unreadable(chunk, lines)

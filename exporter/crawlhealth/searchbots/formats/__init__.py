@@ -8,7 +8,7 @@ from typing import Final
 
 from crawlhealth.searchbots.formats.balancer import alb
 from crawlhealth.searchbots.formats.columns import cloudfront, w3c
-from crawlhealth.searchbots.formats.entry import Entry, Format
+from crawlhealth.searchbots.formats.entry import LINE_END, Entry, Format, count
 from crawlhealth.searchbots.formats.jsonlines import caddy, nginx_json, traefik
 from crawlhealth.searchbots.formats.named import Named
 from crawlhealth.searchbots.formats.quoted import combined, common, vhost
@@ -28,7 +28,7 @@ FORMATS: Final[Mapping[str, Callable[[], Format]]] = MappingProxyType(
 )
 """By the names that configurations use; any other text with a `$` is an nginx `log_format`."""
 
-__all__ = ["FORMATS", "Entry", "Format", "detected", "reader"]
+__all__ = ["FORMATS", "LINE_END", "Entry", "Format", "count", "detected", "reader"]
 
 
 def reader(name: str) -> Format:

@@ -12,6 +12,7 @@ _MONTHS: Final = {
         (b"Jan", b"Feb", b"Mar", b"Apr", b"May", b"Jun", b"Jul", b"Aug", b"Sep", b"Oct", b"Nov", b"Dec"), start=1
     )
 }
+_SECONDS: Final = {b":%02d" % second: second for second in range(61)}
 
 Moment = tuple[float, str]
 """Unix seconds, and the day on the log's own clock."""
@@ -29,10 +30,10 @@ class Clock:
         known = self._minutes.get(minute)
         if known is None:
             known = self._keep(minute, _common(text))
-        second = text[18:20]
-        if not second.isdigit():
+        second = _SECONDS.get(text[17:20])
+        if second is None:
             raise ValueError("no time")
-        return known[0] + int(second), known[1]
+        return known[0] + second, known[1]
 
     def iso(self, text: bytes) -> Moment:
         """`2026-11-30T12:00:03.250Z`, with T or a blank, a zone or none (UTC). Raises ValueError."""

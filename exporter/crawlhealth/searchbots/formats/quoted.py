@@ -7,7 +7,7 @@ from typing import Final
 import re2
 
 from crawlhealth.searchbots.formats.clock import Clock
-from crawlhealth.searchbots.formats.entry import Entry, Format, count_unreadable
+from crawlhealth.searchbots.formats.entry import QUOTE, Entry, Format, count, count_unreadable
 from crawlhealth.searchbots.formats.escapes import unescaped
 
 PATTERN_MEMORY: Final = 8_000_000
@@ -29,6 +29,11 @@ _CAREFUL: Final = compiled(
     + rb' "((?:[^"\\]|\\.)*)(?:"(?: ' + _QUOTED + rb')?(?: [^"]*)?)?)?[ \r]*'
 )  # fmt: skip
 """The whole of a line that has escapes: quotes that the visitor sent stay inside their field."""
+
+
+_STATUS: Final = {b" %03d " % status: status for status in range(1000)}
+_ENDS: Final = b" \r"
+"""What may follow the user agent: fields that are not needed, or a line end of another system."""
 
 
 class Quoted:
@@ -58,64 +63,65 @@ class Quoted:
             if b"\\" in line:
                 return self._careful(line)
             parts = line.split(b'"')
-            count = len(parts)
-            if count == 7 and parts[4] == b" ":  # the usual line comes first
-                head, request, numbers, _, _, agent, rest = parts
-                return self._entry(head, request, numbers, agent) if not rest.strip(b"\r ") or rest[0] == 32 else None
-            if count == 6 and parts[4] == b" ":  # cut at its end, in the user agent
-                return self._entry(parts[0], parts[1], parts[2], parts[5])
-            if count == 3:
-                return self._entry(parts[0], parts[1], parts[2], b"", bare=True)
-            if count == 9 and parts[4] == b" " == parts[6]:
-                return self._entry(parts[0], parts[1], parts[2], parts[5], parts[7])
+            if len(parts) == 7:  # the usual line
+                head, request, numbers, _, between, agent, rest = parts
+                good = between == b" " and (not rest or rest[0] in _ENDS)
+                return self._entry(head, request, numbers, agent) if good else None
+            return self._odd(parts)
         except ValueError:
             return None
-        return None
 
     def unreadable(self, chunk: bytes, lines: int) -> int:
         """How many lines of a chunk cannot be read."""
-        if chunk.count(b'] "') == lines and chunk.count(b'" "') in self._between(lines):
+        usual = (6 * lines, 8 * lines) if self._agents else (2 * lines,)
+        if count(chunk, QUOTE) in usual:
+            return 0
+        fields = (lines, 2 * lines) if self._agents else (0,)  # the visitor's own quotes are escaped, and none of these
+        if chunk.count(b'] "') == lines and chunk.count(b'" "') in fields:
             return 0
         return count_unreadable(self, chunk)
 
-    def _between(self, lines: int) -> tuple[int, ...]:
-        """How often a quoted field may follow another in so many lines: once, or twice with X-Forwarded-For."""
-        return (lines, 2 * lines) if self._agents else (0,)
+    def _odd(self, parts: list[bytes]) -> Entry | None:
+        """A line without escapes that is not the usual one."""
+        found = len(parts)
+        if found == 6 and parts[4] == b" ":  # cut at its end, in the user agent
+            return self._entry(parts[0], parts[1], parts[2], parts[5])
+        if found == 3:
+            return self._entry(parts[0], parts[1], parts[2].rstrip(b" \r") + b" ", b"")
+        if found == 9 and parts[4] == b" " == parts[6]:
+            return self._entry(parts[0], parts[1], parts[2], parts[5], parts[7])
+        return None
 
     def _careful(self, line: bytes) -> Entry | None:
         match = _CAREFUL.fullmatch(line)
         if match is None:
             return None
-        head, time, request, status, referer, agent, forwarded = match.groups()
+        head, time, request, status, _, agent, forwarded = match.groups()
         return self._entry(
-            head + b"[" + time + b"] ", request, b" " + status + b" - ", agent or b"", forwarded or b"",
-            bare=referer is None,
+            head + b"[" + time + b"] ", unescaped(request), b" " + status + b" - ", unescaped(agent or b""),
+            forwarded or b"",
         )  # fmt: skip
 
-    def _entry(
-        self, head: bytes, request: bytes, numbers: bytes, agent: bytes, forwarded: bytes = b"", *, bare: bool = False
-    ) -> Entry | None:
-        """Put a line together. Raises ValueError where a part is not what stands there."""
-        if head[-2:] != b"] " or numbers[4:5] != b" " or (numbers[-1:] != b" " and not bare):
+    def _entry(self, head: bytes, request: bytes, numbers: bytes, agent: bytes, forwarded: bytes = b"") -> Entry | None:
+        """Put a line together, None where a part is not what stands there. Raises ValueError for a time that is none.
+
+        `head` is all before the request, `numbers` status and bytes with the blanks around them.
+        """
+        status = _STATUS.get(numbers[:5])
+        size = numbers[5:-1]
+        if status is None or not (size.isdigit() or size == b"-") or head[-29:-28] != b"[" or head[-2:] != b"] ":
             return None
-        status = numbers[1:4]
-        if not status.isdigit() or not (numbers[5:].strip() or b"x").replace(b"-", b"0").isdigit():
-            return None
-        start = head.rfind(b"[")
-        at, day = self._clock.common(head[start + 1 : -2])
-        fields = head[:start].split(b" ")
-        host = fields.pop(0).rpartition(b":") if self._host else (b"", b"", b"")
-        if len(fields) < 4 or not fields[0]:
+        at, day = self._clock.common(head[-28:-2])
+        host = b""
+        if self._host:
+            host, _, head = head.partition(b" ")
+            name, _, port = host.rpartition(b":")
+            host = name if port.isdigit() else host
+        address, _, rest = head.partition(b" ")
+        if not address or rest.count(b" ", 0, -29) < 2:
             return None
         return Entry(
-            address=fields[0],
-            at=at,
-            day=day,
-            status=int(status),
-            agent=unescaped(agent),
-            request=unescaped(request),
-            host=host[0] if host[2].isdigit() else host[0] + host[1] + host[2],
-            forwarded=forwarded,
+            address=address, at=at, day=day, status=status, agent=agent, request=request, host=host, forwarded=forwarded
         )
 
 

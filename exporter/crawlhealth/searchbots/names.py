@@ -14,6 +14,13 @@ IP = ipaddress.IPv4Address | ipaddress.IPv6Address
 LONGEST: Final = 253
 """Characters of a name; a longer one is nobody's."""
 NETWORK_BITS: Final = {4: 24, 6: 64}
+_PRIVATE: Final = tuple(
+    ipaddress.ip_network(written)
+    for written in (
+        "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12", "192.168.0.0/16",
+        "::1/128", "fc00::/7", "fe80::/10",
+    )
+)  # fmt: skip
 _HOST: Final = re.compile(r"[a-z0-9_-]{1,63}(?:\.[a-z0-9_-]{1,63})+")
 """What a machine's name looks like: nothing that only an escape could write."""
 
@@ -27,6 +34,11 @@ def canonical(address: str) -> IP | None:
     if isinstance(ip, ipaddress.IPv6Address):
         return ip.ipv4_mapped or (ipaddress.IPv6Address(int(ip)) if ip.scope_id else ip)
     return ip
+
+
+def is_private(ip: IP) -> bool:
+    """Whether an address lies in a private network, where only one's own machines are."""
+    return any(ip in network for network in _PRIVATE if network.version == ip.version)
 
 
 def plain(name: str) -> str:

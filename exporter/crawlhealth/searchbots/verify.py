@@ -13,7 +13,7 @@ from crawlhealth.searchbots.answers import FILE_NAME, RETRY_FIRST, Answers, Shel
 from crawlhealth.searchbots.bots import BOTS
 from crawlhealth.searchbots.facts import Facts, Reverse, dns_verdict
 from crawlhealth.searchbots.model import Bot, Identity, Method
-from crawlhealth.searchbots.names import IP, canonical, derived, fits, network
+from crawlhealth.searchbots.names import IP, canonical, derived, fits, is_private, network
 from crawlhealth.searchbots.rangefolder import Get, RangeFolder
 from crawlhealth.searchbots.ranges import Ranges
 from crawlhealth.searchbots.resolver import Resolver
@@ -38,9 +38,15 @@ def by_ranges(bot: Bot, ip: IP, ranges: Ranges, now: float) -> tuple[Identity | 
             return Identity.VERIFIED, why
         if bot.method is Method.RANGES:
             return (Identity.UNVERIFIED if held is None else Identity.FAKE), why
-    if not ip.is_global:
-        return Identity.UNVERIFIED, "not a public address: is a proxy of yours missing in trusted_proxies?"
     return None, f"the DNS decides on {bot.name}"
+
+
+def by_dns(bot: Bot, ip: IP, facts: Facts) -> tuple[Identity, str]:
+    """Who the DNS says an address is that names the bot, and why. One of a private network is a proxy's: never fake."""
+    identity, why = dns_verdict(bot, facts)
+    if identity is Identity.FAKE and is_private(ip):
+        return Identity.UNVERIFIED, f"{why}; but a private address is a proxy's: is it missing in trusted_proxies?"
+    return identity, why
 
 
 class Verifier:
@@ -66,7 +72,8 @@ class Verifier:
         self._answers = Answers()
         self._shelf = Shelf(folder / FILE_NAME, now=clock())
         self._answers.load(self._shelf.rows(clock()))
-        self._networks: dict[tuple[str, str], float] = {}  # bot, network: until when its proof serves all of it
+        self._networks: dict[tuple[str, str], float] = {}
+        """Until when a proof serves a network (bot, network); negative: until when none does."""
         self._verdicts: dict[tuple[str, str], tuple[Identity, float]] = {}
         self._due: list[tuple[float, str]] = []
         self._lock = threading.Lock()
@@ -159,7 +166,7 @@ class Verifier:
         self.hits += 1
         if now >= known.until:
             self._submit(address)
-        identity, _ = dns_verdict(bot, known.facts)
+        identity, _ = by_dns(bot, ip, known.facts)
         stale = known.failures > 0 and not known.facts.failed
         return Identity.UNVERIFIED if stale and identity is Identity.FAKE else identity
 
@@ -179,19 +186,25 @@ class Verifier:
                 heapq.heappush(self._due, (known.until, address))
         self.lookups[_result(facts)] += 1
         ip = canonical(address)
-        if facts.confirmed and ip is not None:
+        if ip is not None and not facts.failed:
             self._serve_network(ip, facts, known.until, now)
 
     def _serve_network(self, ip: IP, facts: Facts, until: float, now: float) -> None:
-        """Let a proof serve the address's whole network for the bots whose names are derived from addresses."""
-        name = facts.forwards[-1][0]
-        if not derived(name, ip):
-            return
+        """Let a proof serve the whole network of its address for bots whose names are derived from addresses.
+
+        An address of it that proved to be fake ends that.
+        """
         if len(self._networks) >= MOST_VERDICTS:
-            self._networks = {key: end for key, end in self._networks.items() if end > now}
+            self._networks = {key: end for key, end in self._networks.items() if abs(end) > now}
+        name = facts.forwards[-1][0] if facts.confirmed else ""
         for bot in self._bots:
-            if bot.per_address_names and fits(name, bot) and len(self._networks) < MOST_VERDICTS:
-                self._networks[bot.name, network(ip)] = until
+            if not bot.per_address_names or len(self._networks) >= MOST_VERDICTS:
+                continue
+            key = (bot.name, network(ip))
+            if facts.confirmed and fits(name, bot) and derived(name, ip) and self._networks.get(key, 0.0) > -now:
+                self._networks[key] = until
+            elif not facts.confirmed:
+                self._networks[key] = -until
 
     def _again(self, now: float) -> list[str]:
         """Addresses whose look-up failed and is to be tried again now."""

@@ -9,7 +9,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Final
 
-from crawlhealth.bundle import alertmanager, fleet, rules, volume
+from crawlhealth.bundle import alertmanager, dashboards, fleet, rules, volume
 from crawlhealth.bundle.alerts import canaries, certificates, errors, exporter, score, searchbots
 from crawlhealth.bundle.model import Alert, Group, Options
 
@@ -24,7 +24,7 @@ PARTS: Final[tuple[Callable[[Options], tuple[Group, ...]], ...]] = (
     searchbots.groups,
 )
 """Everything that brings rules, in the order of the files."""
-FILES: Final[tuple[Callable[[Options], Mapping[str, str]], ...]] = (alertmanager.files,)
+FILES: Final[tuple[Callable[[Options], Mapping[str, str]], ...]] = (alertmanager.files, dashboards.files)
 """Everything that brings other files, as relative path to text."""
 
 DEFAULTS: Final = Options()
@@ -76,12 +76,16 @@ def write_files(out: Path, files: Mapping[str, str]) -> list[str]:
 def check(out: Path, options: Options = DEFAULTS) -> list[str]:
     """Unified diffs from the files under `out` to those of `render(options)`; empty when all are up to date.
 
-    A rule file that is not rendered is a difference too: Prometheus would go on reading it.
+    A rule file or a dashboard that is not rendered is a difference too: it would go on being read.
     """
     files = render(options)
-    folder = out / rules.FOLDER
-    left = sorted(path.name for path in folder.glob("*.yml") if f"{rules.FOLDER}/{path.name}" not in files)
-    return compare(out, files) + [f"{rules.FOLDER}/{name}: is not rendered any more: remove it\n" for name in left]
+    left = [
+        name
+        for folder, pattern in ((rules.FOLDER, "*.yml"), (dashboards.FOLDER, "*.json"))
+        for name in sorted(f"{folder}/{path.name}" for path in (out / folder).glob(pattern))
+        if name not in files
+    ]
+    return compare(out, files) + [f"{name}: is not rendered any more: remove it\n" for name in left]
 
 
 def compare(out: Path, files: Mapping[str, str]) -> list[str]:

@@ -74,17 +74,17 @@ def expression(rule: Rule, options: Options) -> str:
         text = f"{_as_operand(text)}\n{_UNLESS_PLANNED}"
     sites = ", ".join((*options.group_labels, "site"))
     values = {
-        "job": _escaped(options.job),
-        "traffic": _matcher((options.job, *options.crawler_jobs)),
+        "job": escaped(options.job),
+        "traffic": traffic(options),
         "by": sites,
         "on": sites,
         "group": "".join(f"{label}, " for label in options.group_labels),
         "window": duration(max(SHORTEST_WINDOW, rule.window / options.time_scale)),
     }
-    template = _Expression(_scaled(text, options.time_scale))
+    template = _Expression(scaled(text, options.time_scale))
     try:
         lengths = {name: _seconds(name, options.time_scale) for name in _names(template) if name[0].isdigit()}
-        return _LABELS.sub(_once, template.substitute(values | lengths))
+        return without_repeats(template.substitute(values | lengths))
     except (KeyError, ValueError) as error:
         raise ValueError(f"{rule.name}: no placeholder {error}") from error
 
@@ -133,8 +133,12 @@ def _as_operand(text: str) -> str:
     return f"(\n{inner}\n)"
 
 
+def without_repeats(text: str) -> str:
+    """An expression whose lists of labels name each once: a group label may be one of the metric's own."""
+    return _LABELS.sub(_once, text)
+
+
 def _once(found: re.Match[str]) -> str:
-    """A list of labels without those that are there already: a group label may be one of the metric's own."""
     return f"{found[1]} ({', '.join(dict.fromkeys(found[2].split(', ')))})"
 
 
@@ -144,7 +148,7 @@ def _names(template: Template) -> list[str]:
     return [name for name in found if name]  # `$$` stands for one `$`
 
 
-def _scaled(text: str, time_scale: float) -> str:
+def scaled(text: str, time_scale: float) -> str:
     """`text` with the lengths of time that stand in it divided; as it stands when there is nothing to divide."""
     if time_scale == 1.0:
         return text
@@ -172,13 +176,18 @@ def _seconds(text: str, time_scale: float) -> str:
     return f"{_length(text).total_seconds() / time_scale:.10g}"
 
 
+def traffic(options: Options) -> str:
+    """The matcher of all jobs that count traffic."""
+    return _matcher((options.job, *options.crawler_jobs))
+
+
 def _matcher(jobs: Sequence[str]) -> str:
     """The label matcher of one job or of any of several."""
     if len(jobs) == 1:
-        return f'job="{_escaped(jobs[0])}"'
-    return f'job=~"{_escaped("|".join(re.escape(job) for job in jobs))}"'
+        return f'job="{escaped(jobs[0])}"'
+    return f'job=~"{escaped("|".join(re.escape(job) for job in jobs))}"'
 
 
-def _escaped(text: str) -> str:
+def escaped(text: str) -> str:
     """`text` as it stands inside a double-quoted PromQL string."""
     return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")

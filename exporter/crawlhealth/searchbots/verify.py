@@ -72,8 +72,8 @@ class Verifier:
         self._answers = Answers()
         self._shelf = Shelf(folder / FILE_NAME, now=clock())
         self._answers.load(self._shelf.rows(clock()))
-        self._networks: dict[tuple[str, str], float] = {}
-        """Until when a proof serves a network (bot, network); negative: until when none does."""
+        self._served: dict[str, tuple[str, float]] = {}
+        """Networks that a proof serves, by the name that was proven and until when; an empty name serves none."""
         self._verdicts: dict[tuple[str, str], tuple[Identity, float]] = {}
         self._due: list[tuple[float, str]] = []
         self._lock = threading.Lock()
@@ -157,7 +157,7 @@ class Verifier:
     def _by_dns(self, address: str, ip: IP, bot: Bot, now: float) -> Identity | None:
         known = self._answers.get(address)
         if known is None:
-            if bot.per_address_names and self._networks.get((bot.name, network(ip)), 0.0) > now:
+            if self._is_served(ip, bot, now):
                 self.hits += 1
                 return Identity.VERIFIED
             self.misses += 1
@@ -190,21 +190,23 @@ class Verifier:
             self._serve_network(ip, facts, known.until, now)
 
     def _serve_network(self, ip: IP, facts: Facts, until: float, now: float) -> None:
-        """Let a proof serve the whole network of its address for bots whose names are derived from addresses.
-
-        An address of it that proved to be fake ends that.
-        """
-        if len(self._networks) >= MOST_VERDICTS:
-            self._networks = {key: end for key, end in self._networks.items() if abs(end) > now}
+        """Let a proof serve the whole network of its address, unless an address of it has no proof."""
+        key = network(ip)
+        before, end = self._served.pop(key, ("", 0.0))
+        refuted = not before and end > now
         name = facts.forwards[-1][0] if facts.confirmed else ""
-        for bot in self._bots:
-            if not bot.per_address_names or len(self._networks) >= MOST_VERDICTS:
-                continue
-            key = (bot.name, network(ip))
-            if facts.confirmed and fits(name, bot) and derived(name, ip) and self._networks.get(key, 0.0) > -now:
-                self._networks[key] = until
-            elif not facts.confirmed:
-                self._networks[key] = -until
+        while len(self._served) >= MOST_VERDICTS:
+            self._served.pop(next(iter(self._served)))
+        if not facts.confirmed or refuted:
+            self._served[key] = ("", until)
+        elif derived(name, ip):
+            self._served[key] = (name, until)
+        elif before:
+            self._served[key] = (before, end)
+
+    def _is_served(self, ip: IP, bot: Bot, now: float) -> bool:
+        name, end = self._served.get(network(ip), ("", 0.0)) if bot.per_address_names else ("", 0.0)
+        return end > now and fits(name, bot)
 
     def _again(self, now: float) -> list[str]:
         """Addresses whose look-up failed and is to be tried again now."""

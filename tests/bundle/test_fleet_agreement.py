@@ -27,7 +27,7 @@ from fleetpast import SAMPLE, STEP, Array, Past, Site, between, blocks, challeng
 from ruleruns import ran
 
 SETTINGS: Final = ScoreSettings(baseline=BaselineSettings(season="none"))
-"""What is proved of hours and days is left out: rules cannot fit it, and two weeks of `CRAWLHEALTH_FLEET_DAYS` might."""
+"""What two weeks prove of hours and days is left out, as rules cannot fit it: only `CRAWLHEALTH_FLEET_DAYS` might."""
 OPTIONS: Final = Options(scoring=Scoring.FLEET)
 DAYS: Final = float(os.environ.get("CRAWLHEALTH_FLEET_DAYS", "1.5"))
 LEARNING: Final = round(DAYS * 24)

@@ -170,7 +170,7 @@ def test_a_slide_from_normal_to_resisting_pages_once_and_is_over_once(world: Wor
     assert shop.band() is Band.RESISTING
     world.wait_for("/page", "CrawlTargetResisting", "shop", "firing")
     until(lambda: ("CrawlTargetDegrading", "shop") in muted(world.alertmanager_url), TOLD_SECONDS, "it is inhibited")
-    world.exposed.show(shop.after([100] * 5))
+    world.exposed.show(shop.after([100] * 125))
     world.wait_for("/page", "CrawlTargetResisting", "shop", "resolved")
     world.exposed.show(shop.after([100] * 60 * 7))
     assert shop.band() is Band.NORMAL
@@ -196,7 +196,7 @@ def test_a_score_that_swings_about_the_threshold_pages_once(world: World) -> Non
     world.exposed.show(*swinging)
     world.later()
     assert world.pages() == [("CrawlTargetResisting", "shop", "firing")]
-    world.exposed.show(shop.after([60] * 10))
+    world.exposed.show(shop.after([60] * 125))
     world.wait_for("/page", "CrawlTargetResisting", "shop", "resolved")
     assert [status for _, _, status in world.pages()] == ["firing", "resolved"]
 

@@ -22,6 +22,8 @@ from crawlhealth.collector import Exposition, show
 from crawlhealth.config import Config
 from crawlhealth.history import FILE_NAME, Decisions, History
 from crawlhealth.judge import Judge
+from crawlhealth.looking import Looker
+from crawlhealth.searchbots.watching import Watching
 from crawlhealth.series import Text
 from crawlhealth.shard import Shard
 from crawlhealth.telemetry import Telemetry
@@ -35,6 +37,8 @@ log = logging.getLogger(__name__)
 
 CATCH_UP_EVERY = timedelta(seconds=1)
 """How often it is looked whether baselines are to be learnt."""
+WATCH_EVERY = timedelta(seconds=1)
+"""How often it is looked whether something of the search-bot part is due."""
 SAVE_NORMS_EVERY = timedelta(minutes=1)
 """How often what was learnt of page sizes goes to disk."""
 
@@ -93,6 +97,10 @@ class Service:
         self.telemetry.queued = lambda: self.intake.waiting
         self._arrivals = Arrivals(self._engine, self.history, lambda: self.config)
         self._awaited = _awaited(self.config, {}, time.time())
+        looker = Looker(lambda: self.config.fetch, clock=time.time)
+        self.watching = Watching(
+            lambda: self.config.searchbots, self.config.data_dir, look=looker, get=looker.get, clock=time.time
+        )
         self._reloading = threading.Lock()
         self._stopping = threading.Event()
         self._threads: list[threading.Thread] = []
@@ -104,6 +112,8 @@ class Service:
         self._loop("baselines", lambda _: CATCH_UP_EVERY, lambda: self._judge.catch_up(self.config, time.time()))
         self._loop("uplink", lambda config: config.uplink.every, self._look_at_reference)
         self._loop("learn", lambda _: SAVE_NORMS_EVERY, self._save_norms)
+        for name, step in self.watching.steps.items():
+            self._loop(name, lambda _: WATCH_EVERY, step)
         self._engine.start()
 
     def stop(self) -> None:
@@ -115,6 +125,7 @@ class Service:
             thread.join()
         self._commit()
         self._save_norms()
+        self.watching.stop()
         self._decisions.close()
         self.history.close()
 
@@ -144,6 +155,7 @@ class Service:
             now=time.time(),
             awaited=self._awaited,
             accepted=self._accepted,
+            certificates=self.watching.redirects.certificates(),
         )
 
     def past(self, site: str, now: float) -> SitePast:
@@ -167,6 +179,7 @@ class Service:
         """A registry of what is exposed beside the sites: the exporter itself."""
         registry = CollectorRegistry(auto_describe=False)
         registry.register(self.telemetry)
+        registry.register(self.watching)
         ProcessCollector(registry=registry)
         PlatformCollector(registry=registry)
         GCCollector(registry=registry)

@@ -13,7 +13,7 @@ from typing import IO
 
 import click
 
-from crawlhealth import __version__, bundling, configfile, deciding, exporting, reviewing, scanning, web
+from crawlhealth import __version__, bundling, configfile, deciding, exporting, reviewing, scanning, verifying, web
 from crawlhealth import demo as showing
 from crawlhealth import probe as probing
 from crawlhealth.app import Service
@@ -167,6 +167,7 @@ main.add_command(reviewing.incidents)
 main.add_command(reviewing.label)
 main.add_command(reviewing.review)
 main.add_command(scanning.logs)
+main.add_command(verifying.verify)
 main.add_command(backtest)
 
 

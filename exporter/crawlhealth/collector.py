@@ -49,7 +49,7 @@ class Exposition:
     """All that is shown at one moment: the configuration, what is on disk, the verdicts, and the time.
 
     `awaited` says since when each pushed canary (site, name) could have arrived here. `accepted` is what people
-    accepted as normal and is in force, by site.
+    accepted as normal and is in force, by site. `certificates` are ends of those of the user's own domains, by host.
     """
 
     config: Config
@@ -58,6 +58,7 @@ class Exposition:
     now: float
     awaited: Mapping[tuple[str, str], float] = field(default_factory=dict)
     accepted: Mapping[str, Accepted] = field(default_factory=dict)
+    certificates: Mapping[str, float] = field(default_factory=dict)
 
     def stored_runs(self) -> Iterator[tuple[Canary, StoredRun]]:
         """The latest run of every configured canary through each of its routes, where there is one."""
@@ -239,6 +240,8 @@ def _canaries(shown: Series, exposition: Exposition) -> None:
         for host, end in stored.run.not_after.items():
             if host == urlsplit(canary.url).hostname or index.site(host) == canary.site:
                 ends[canary.site, host] = min(end, ends.get((canary.site, host), end))
+    seen = {host for _, host in ends}
+    ends.update(((host, host), end) for host, end in exposition.certificates.items() if host not in seen)
     for labels, end in ends.items():
         shown.put(metrics.TLS_NOT_AFTER, labels, end)
     known = {(canary.site, canary.name, route) for canary in config.canaries for route in canary.routes}

@@ -166,6 +166,49 @@ CANARY_LATE = _gauge(
 SCHEDULE_LAG = _histogram("canary_schedule_lag_seconds", "How late canary runs start, politeness waits aside.")
 SKIPPED = _counter("canary_skipped_total", "Canary runs skipped because the one before was still waiting or running.")
 
+# Search bots: who they are, and what their visits need
+VERIFICATION_KNOWN = _gauge("log_verification_addresses", "Addresses of visitors of which something is known.")
+VERIFICATION_WAITING = _gauge("log_verification_waiting", "Addresses that wait to be looked up, or are being.")
+VERIFICATION_CACHE = _counter(
+    "log_verification_cache_total", "Questions who a visitor is, by whether the answer was known.", "result"
+)
+VERIFICATION_LOOKUPS = _counter(
+    "log_verification_lookups_total",
+    "Addresses looked up by result; refused are those that found no room to wait.", "result",
+)  # fmt: skip
+RANGES_TIME = _gauge("log_ranges_timestamp_seconds", "When a file of published ranges was written.", "file")
+RANGES_GOOD = _gauge("log_ranges_good", "0 while a file of ranges is not good or cannot be fetched anew.", "file")
+TARGET_UP = _gauge("target_up", "1 if the target answered the last probe.", "target")
+TARGET_PROBES = _counter("target_probes_total", "Probes of a target by what came of them.", "target", "result")
+TARGET_SECONDS = _gauge("target_response_seconds", "How long the last probe's answer took.", "target")
+DOMAIN_EXPIRY = _gauge("domain_expiry_timestamp_seconds", "End of a domain's registration.", "domain")
+DOMAIN_LOOKUP = _gauge(
+    "domain_expiry_lookup_timestamp_seconds", "When the end of a domain's registration was last told.", "domain"
+)
+DOMAIN_GOOD = _gauge(
+    "domain_expiry_lookup_success", "0 while the end cannot be looked up; what was told last holds.", "domain"
+)
+REDIRECT_LOOP = _gauge("redirect_loop", "1 if a domain's redirects lead back to itself.", "domain")
+DEPENDENCY_UP = _gauge("dependency_up", "1 if a service that is needed answers.", "name")
+
+# Search bots
+SEARCHBOT_VISITS = _counter(
+    "searchbot_visits_total", "Visits of search bots by who they are.",
+    "tenant", "domain", "bot", "identity", "status_class",
+)  # fmt: skip
+SEARCHBOT_LAST = _gauge(
+    "searchbot_last_visit_timestamp_seconds", "When a verified bot last came.", "tenant", "domain", "bot"
+)
+SEARCHBOT_DISPATCHES = _counter(
+    "searchbot_dispatches_total", "Where visits were sent.", "tenant", "domain", "bot", "target", "decision"
+)
+DISPATCH_ARRIVALS = _counter("dispatch_arrivals_total", "Visits in the target's own log.", "tenant", "bot", "target")
+LOG_LINES = _counter("log_lines_total", "Lines read of a log.", "log")
+LOG_UNREADABLE = _counter("log_unreadable_lines_total", "Lines of a log that could not be read.", "log")
+LOG_BYTES = _counter("log_bytes_total", "Bytes read of a log.", "log")
+LOG_LAG = _gauge("log_lag_seconds", "How far the reader of a log is behind.", "log")
+LOG_LAG_BYTES = _gauge("log_lag_bytes", "Bytes of a log that were there and not read yet.", "log")
+
 # The exporter itself
 BUILD = MetricSpec("crawlhealth_build_info", "info", "Version of the exporter.", ("version", "python"))
 SHARDS = _gauge("shards", "How many shards there are, under the number of this one.", "shard")

@@ -177,7 +177,7 @@ def test_answers_outlive_a_restart_and_end_after_two_hours(tmp_path: Path) -> No
 
 
 def test_a_damaged_file_of_answers_costs_look_ups_only(tmp_path: Path) -> None:
-    (tmp_path / "addresses.db").write_bytes(b"no database" * 1000)
+    (tmp_path / "lookups.db").write_bytes(b"no database" * 1000)
     zone = Zone()
     with serving(zone) as server, verifying(server, tmp_path) as bench:
         assert bench.who("11.0.0.9", "Googlebot") is Identity.FAKE
@@ -247,11 +247,11 @@ def test_a_file_of_ranges_is_read_again_when_it_changes(tmp_path: Path) -> None:
         ):
             file.write_text(text)
             clock.now += 61
-            bench.verifier.tick()
+            bench.verifier.renew()
             assert bench.verifier.identify("20.191.45.213", duck) == identity
         file.unlink()
         clock.now += 61
-        bench.verifier.tick()
+        bench.verifier.renew()
         assert bench.verifier.identify("20.191.45.213", duck) is Identity.UNVERIFIED
 
 

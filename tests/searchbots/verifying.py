@@ -10,6 +10,7 @@ from pathlib import Path
 
 from crawlhealth.searchbots.bots import BOTS
 from crawlhealth.searchbots.model import Bot, Identity
+from crawlhealth.searchbots.shelf import FILE_NAME, Shelf
 from crawlhealth.searchbots.verify import Verifier
 from crawlhealth.searchbotsettings import ResolverSettings, SearchbotSettings
 from waiting import until
@@ -76,9 +77,10 @@ def verifying(
         resolver=ResolverSettings(servers=(server,), timeout=timedelta(seconds=timeout), concurrency=concurrency),
     )
     clock = clock or Clock()
-    verifier = Verifier(lambda: settings, folder, clock=clock, get=nowhere)
-    verifier.start()
+    shelf = Shelf(folder / FILE_NAME, now=clock())
+    verifier = Verifier(lambda: settings, shelf=shelf, clock=clock, get=nowhere)
     try:
         yield Bench(verifier, clock, settings)
     finally:
         verifier.stop()
+        shelf.close()

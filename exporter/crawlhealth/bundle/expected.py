@@ -25,11 +25,7 @@ SEARCHBOTS: Final = tuple(
         ("searchbot_share_expected_ratio", "gauge", "The share it should get.", ("tenant", "bot", "target")),
         ("target_quota", "gauge", "Visits that a target may get today.", ("tenant", "target")),
         ("target_quota_used", "gauge", "Visits that it got today.", ("tenant", "target")),
-        ("target_up", "gauge", "1 if the target answered the last probe.", ("target",)),
         ("dispatch_arrivals_total", "counter", "Visits in the target's own log.", ("tenant", "bot", "target")),
-        ("domain_expiry_timestamp_seconds", "gauge", "End of a domain's registration.", ("domain",)),
-        ("redirect_loop", "gauge", "1 if a domain's redirects lead back to itself.", ("domain",)),
-        ("dependency_up", "gauge", "1 if a service that is needed answers.", ("name",)),
         ("log_lag_seconds", "gauge", "How far the reader of a log is behind.", ("log",)),
     )
 )  # fmt: skip

@@ -24,7 +24,7 @@ Took = Callable[[str, Facts], None]
 
 
 class Resolver:
-    """A thread with an event loop. `submit` may be called from any thread, and never waits.
+    """A thread with an event loop, begun with the first address. `submit` works from any thread, and never waits.
 
     `followed` says which names are looked up in turn, `took` gets what was found.
     """
@@ -58,10 +58,6 @@ class Resolver:
         """Addresses that wait or are being looked up."""
         return len(self._asked)
 
-    def start(self) -> None:
-        """Begin."""
-        self._thread.start()
-
     def submit(self, address: str) -> bool:
         """Have an address looked up, once however often it is submitted; False where too many wait."""
         if address in self._asked:
@@ -73,6 +69,8 @@ class Resolver:
                 return False
             self._asked.add(address)
             self._waiting.append(address)
+            if self._thread.ident is None:
+                self._thread.start()
             wake, self._woken = not self._woken, True
             if wake:
                 self._loop.call_soon_threadsafe(self._fill)
@@ -84,11 +82,11 @@ class Resolver:
             if self._stopped:
                 return
             self._stopped = True
+            if self._thread.ident is None:
+                self._loop.close()
+                return
             self._loop.call_soon_threadsafe(self._loop.stop)
-        if self._thread.is_alive():
-            self._thread.join()
-        else:
-            self._loop.close()
+        self._thread.join()
 
     def _run(self) -> None:
         asyncio.set_event_loop(self._loop)

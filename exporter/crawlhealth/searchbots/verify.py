@@ -6,10 +6,9 @@ import heapq
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterable
-from pathlib import Path
 from typing import Final
 
-from crawlhealth.searchbots.answers import FILE_NAME, RETRY_FIRST, Answers, Shelf
+from crawlhealth.searchbots.answers import RETRY_FIRST, Answers
 from crawlhealth.searchbots.bots import BOTS
 from crawlhealth.searchbots.facts import Facts, Reverse, dns_verdict
 from crawlhealth.searchbots.model import Bot, Identity, Method
@@ -17,6 +16,7 @@ from crawlhealth.searchbots.names import IP, canonical, derived, fits, is_privat
 from crawlhealth.searchbots.rangefolder import Get, RangeFolder
 from crawlhealth.searchbots.ranges import Ranges
 from crawlhealth.searchbots.resolver import Resolver
+from crawlhealth.searchbots.shelf import Shelf
 from crawlhealth.searchbotsettings import SearchbotSettings
 
 MOST_VERDICTS: Final = 50_000
@@ -52,14 +52,14 @@ def by_dns(bot: Bot, ip: IP, facts: Facts) -> tuple[Identity, str]:
 class Verifier:
     """Who visitors are. `identify` may be called from any thread; `tick` from one.
 
-    What is known lives in `folder`, over restarts. `clock` gives unix seconds.
+    What is known stays on the `shelf`, over restarts. `clock` gives unix seconds.
     """
 
     def __init__(
         self,
         settings: Callable[[], SearchbotSettings],
-        folder: Path,
         *,
+        shelf: Shelf,
         clock: Callable[[], float],
         get: Get,
         bots: Iterable[Bot] = BOTS,
@@ -70,8 +70,8 @@ class Verifier:
         self._bots = tuple(bots)
         self._folder = RangeFolder(self._bots)
         self._answers = Answers()
-        self._shelf = Shelf(folder / FILE_NAME, now=clock())
-        self._answers.load(self._shelf.rows(clock()))
+        self._shelf = shelf
+        self._answers.load(shelf.answers(clock()))
         self._served: dict[str, tuple[str, float]] = {}
         """Networks that a proof serves, by the name that was proven and until when; an empty name serves none."""
         self._verdicts: dict[tuple[str, str], tuple[Identity, float]] = {}
@@ -120,39 +120,37 @@ class Verifier:
             self._verdicts[address, bot.name] = (identity, now + VERDICT_GOOD_FOR)
         return identity
 
-    def start(self) -> None:
-        """Begin to look addresses up."""
-        self.resolver.start()
-
     def tick(self) -> None:
-        """What is due: asking again, ranges that changed, and writing down what was found. Raises HistoryError."""
+        """What is due: asking again, and writing down what was found. Raises HistoryError."""
         now = self._clock()
         for address in self._again(now):
             if not self.resolver.submit(address):
                 self._put_off(address, now)
-        if now - self._looked_at_ranges >= RANGES_EVERY:
-            self._looked_at_ranges = now
-            settings = self._settings()
-            self._folder.read(settings.ranges)
-            self._folder.refresh(settings.refresh, self._get, now)
-            if self._folder.read(settings.ranges):
-                self._verdicts.clear()
         if now - self._saved >= SAVE_EVERY:
             self._saved = now
             self._save(now)
 
+    def renew(self) -> None:
+        """Once a minute, look at the folder of ranges, and fetch those anew that are due; from one thread."""
+        now = self._clock()
+        if now - self._looked_at_ranges < RANGES_EVERY:
+            return
+        self._looked_at_ranges = now
+        settings = self._settings()
+        changed = self._folder.read(settings.ranges)
+        self._folder.refresh(settings.refresh, self._get, now)
+        if self._folder.read(settings.ranges) or changed:
+            self._verdicts.clear()
+
     def stop(self) -> None:
         """End, and write down what was found. Raises HistoryError."""
         self.resolver.stop()
-        try:
-            self._save(self._clock())
-        finally:
-            self._shelf.close()
+        self._save(self._clock())
 
     def _save(self, now: float) -> None:
         with self._lock:
             found = self._answers.unsaved()
-        self._shelf.save(found, now)
+        self._shelf.save_answers(found, now)
 
     def _by_dns(self, address: str, ip: IP, bot: Bot, now: float) -> Identity | None:
         known = self._answers.get(address)

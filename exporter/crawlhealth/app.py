@@ -23,6 +23,8 @@ from crawlhealth.config import Config
 from crawlhealth.history import FILE_NAME, Decisions, History
 from crawlhealth.judge import Judge
 from crawlhealth.looking import Looker
+from crawlhealth.searchbots.service import EVERY, LogService
+from crawlhealth.searchbots.stealth import Suspects
 from crawlhealth.searchbots.watching import Watching
 from crawlhealth.series import Text
 from crawlhealth.shard import Shard
@@ -101,6 +103,14 @@ class Service:
         self.watching = Watching(
             lambda: self.config.searchbots, self.config.data_dir, look=looker, get=looker.get, clock=time.time
         )
+        verifier = self.watching.verifier
+        self._logs = LogService(
+            self.config.data_dir / FILE_NAME,
+            lambda: self.config.searchbots,
+            identify=verifier.identify,
+            stealth=Suspects(lambda: verifier.ranges, lambda: self.config.searchbots.stealth),
+            clock=time.time,
+        )
         self._reloading = threading.Lock()
         self._stopping = threading.Event()
         self._threads: list[threading.Thread] = []
@@ -112,6 +122,7 @@ class Service:
         self._loop("baselines", lambda _: CATCH_UP_EVERY, lambda: self._judge.catch_up(self.config, time.time()))
         self._loop("uplink", lambda config: config.uplink.every, self._look_at_reference)
         self._loop("learn", lambda _: SAVE_NORMS_EVERY, self._save_norms)
+        self._loop("logs", lambda _: EVERY, self._logs.read)
         for name, step in self.watching.steps.items():
             self._loop(name, lambda _: WATCH_EVERY, step)
         self._engine.start()
@@ -119,12 +130,14 @@ class Service:
     def stop(self) -> None:
         """End the canaries and the loops, and commit what is pending."""
         self._stopping.set()
+        self._logs.end()
         self.history.wake()
         self._engine.stop()
         for thread in self._threads:
             thread.join()
         self._commit()
         self._save_norms()
+        self._logs.stop()
         self.watching.stop()
         self._decisions.close()
         self.history.close()
@@ -173,6 +186,7 @@ class Service:
         """What /metrics shows of the sites and the history, at this moment."""
         text = Text()
         show(self.exposition(), text)
+        self._logs.show(text.put)
         return text
 
     def registry(self) -> CollectorRegistry:

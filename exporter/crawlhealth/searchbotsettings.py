@@ -7,8 +7,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
+from typing import Final
 
 from crawlhealth.secret import Secret
+
+LOG_FORMATS: Final = (
+    "combined", "common", "vhost", "nginx_json", "caddy", "traefik", "w3c", "cloudfront", "alb",
+)  # fmt: skip
+"""Formats of access logs that have a name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +40,30 @@ class ResolverSettings:
     def endpoints(self) -> tuple[tuple[str, int], ...]:
         """The servers as (address, port)."""
         return tuple(map(endpoint, self.servers))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogSettings:
+    """One access log, or several of one kind: `path` may have `*`, what is rotated away from it is found beside it.
+
+    `format` is a name, or the text of an nginx `log_format`. Visits belong to `domain`, or to that of `domains` which
+    the line names as its host, else to "other". `trusted_proxies` are networks whose X-Forwarded-For is believed. With
+    a `target` it is the log of a server that visits are sent to. `name` is its label in metrics, else its path.
+    """
+
+    path: Path
+    format: str = "combined"
+    tenant: str = "default"
+    domain: str = ""
+    domains: tuple[str, ...] = ()
+    trusted_proxies: tuple[str, ...] = ()
+    target: str = ""
+    name: str = ""
+
+    @property
+    def label(self) -> str:
+        """What it is called in metrics."""
+        return self.name or str(self.path)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,8 +102,13 @@ class Dependency:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchbotSettings:
-    """Search bots on the user's own domains. `ranges` is the folder of the operators' files of addresses."""
+    """Search bots on the user's own domains. `ranges` is the folder of the operators' files of addresses.
 
+    With `stealth`, browsers from a search engine's ranges are looked for as well.
+    """
+
+    logs: tuple[LogSettings, ...] = ()
+    stealth: bool = True
     ranges: Path | None = None
     refresh: Mapping[str, RangeSource] = field(default_factory=dict)
     resolver: ResolverSettings = field(default_factory=ResolverSettings)

@@ -7,6 +7,7 @@ from datetime import timedelta
 from typing import Final
 from urllib.parse import urlsplit
 
+from crawlhealth.configfile.logs import check_logs
 from crawlhealth.configfile.rules import check_name
 from crawlhealth.searchbotsettings import Dependency, DomainSettings, ResolverSettings, SearchbotSettings, endpoint
 from crawlhealth.yamlfile.document import Document, Steps
@@ -20,6 +21,7 @@ _HOST: Final = re.compile(r"(?=.{1,253}\Z)[a-z0-9_](?:[a-z0-9_-]{0,62})(?:\.[a-z
 
 def check_searchbots(document: Document, settings: SearchbotSettings) -> None:
     """Everything under `searchbots`."""
+    check_logs(document, settings.logs)
     _check_ranges(document, settings)
     _check_resolver(document, settings.resolver)
     for name, target in settings.targets.items():

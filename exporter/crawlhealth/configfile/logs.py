@@ -1,0 +1,88 @@
+"""What must hold under `searchbots.logs` beyond the types."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from crawlhealth.configfile.rules import check_name
+from crawlhealth.searchbotsettings import LOG_FORMATS, LogSettings
+from crawlhealth.yamlfile.binding import nearest
+from crawlhealth.yamlfile.document import Document, Steps
+from crawlhealth.yamlfile.tree import quoted
+
+_NEEDED: Final = {
+    "$remote_addr": r"\$\{?(?:remote_addr|realip_remote_addr|http_x_real_ip)\b",
+    "$time_local": r"\$\{?(?:time_local|time_iso8601|msec)\b",
+    "$status": r"\$\{?status\b",
+    "$http_user_agent": r"\$\{?http_user_agent\b",
+}
+"""What an nginx log_format must have, by a pattern."""
+_TOUCHING: Final = re.compile(r"\$(?:\{[a-z0-9_]+\}|[a-z0-9_]+)(?=\$)")
+_DOMAIN: Final = re.compile(r"[a-z0-9_](?:[a-z0-9_.-]{0,251}[a-z0-9_])?", re.IGNORECASE)
+
+
+def check_logs(document: Document, logs: Sequence[LogSettings]) -> None:
+    """Paths in folders that exist, formats that can be read, networks, and labels that differ."""
+    labels: dict[str, int] = {}
+    for number, log in enumerate(logs):
+        steps: Steps = ("searchbots", "logs", number)
+        _check_path(document, log.path, (*steps, "path"))
+        _check_format(document, log.format, (*steps, "format"))
+        check_name(document, log.tenant, (*steps, "tenant"), key=False)
+        for name in ("name", "target"):
+            if getattr(log, name):
+                check_name(document, getattr(log, name), (*steps, name), key=False)
+        if log.domain:
+            _check_domain(document, log.domain, (*steps, "domain"))
+        for place, domain in enumerate(log.domains):
+            _check_domain(document, domain, (*steps, "domains", place))
+        if log.domain and log.domains:
+            document.report((*steps, "domain"), "stands beside domains: keep one of them", key=True)
+        for place, written in enumerate(log.trusted_proxies):
+            _check_network(document, written, (*steps, "trusted_proxies", place))
+        first = labels.setdefault(log.label, number)
+        if first != number:
+            message = f"the log number {first + 1} is called {quoted(log.label, 300)} already: give this one a name"
+            document.report((*steps, "name" if log.name else "path"), message)
+
+
+def _check_path(document: Document, path: Path, steps: Steps) -> None:
+    """The folder must be there: a log may still be missing, but a wrong path would never be noticed."""
+    if path.name in ("", ".", ".."):
+        document.report(steps, "names no file: write it as in /var/log/nginx/access.log, or /var/log/nginx/*.log")
+        return
+    parts = path.parts
+    magic = next((place for place, part in enumerate(parts[:-1]) if re.search(r"[*?\[]", part)), len(parts) - 1)
+    folder = Path(*parts[:magic])
+    if not folder.is_dir():
+        document.report(steps, f"there is no folder {quoted(str(folder), 300)}: mend the path")
+
+
+def _check_format(document: Document, written: str, steps: Steps) -> None:
+    if "$" not in written:
+        if written not in LOG_FORMATS:
+            more = ", or the text of an nginx log_format"
+            document.report(steps, f"there is no format {quoted(written)}: {nearest(written, LOG_FORMATS)}{more}")
+        return
+    for variable, pattern in _NEEDED.items():
+        if not re.search(pattern, written):
+            document.report(steps, f"lacks {variable}: copy the log_format as nginx has it")
+            return
+    if touching := _TOUCHING.search(written):
+        document.report(steps, f"has nothing between {touching[0]} and the next variable: put a blank there")
+
+
+def _check_domain(document: Document, domain: str, steps: Steps) -> None:
+    if not _DOMAIN.fullmatch(domain):
+        document.report(steps, f"{quoted(domain)} is no domain: write it as in shop.example")
+
+
+def _check_network(document: Document, written: str, steps: Steps) -> None:
+    try:
+        ipaddress.ip_network(written, strict=False)
+    except ValueError:
+        document.report(steps, f"{quoted(written)} is no network: write it as in 10.0.0.0/8 or 2001:db8::1")

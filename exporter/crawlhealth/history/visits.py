@@ -1,0 +1,75 @@
+"""Visits of search bots, and how far each access log is read: in one transaction, so that none is lost or counts twice.
+
+Counters are totals for /metrics; hours are kept apart from them, for an import moves no counter.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from dataclasses import dataclass, field
+from typing import Final
+
+import msgspec
+
+HOUR: Final = 3600
+
+CounterKey = tuple[str, tuple[str, ...]]
+"""Metric, labels."""
+HourKey = tuple[int, str, str, str, str, str]
+"""Start of the hour (unix seconds), tenant, domain, bot, identity, status class."""
+SeenKey = tuple[str, str, str]
+"""Tenant, domain, bot."""
+WaitingKey = tuple[str, str, str, str, str, int, str]
+"""Tenant, domain, bot, address, status class, hour, target: visits whose identity is being found out."""
+PlaceKey = tuple[str, int, int]
+"""The configured path of a log, device, inode."""
+
+
+class Place(msgspec.Struct, frozen=True, kw_only=True):
+    """How far one file of a log is read. `base` is the path that its log is written to, `path` where it was last.
+
+    `head` and `tail` are the first bytes of the file, and the last before `offset`: by them it is known again.
+    """
+
+    base: str
+    path: str
+    offset: int = 0
+    head: bytes = b""
+    tail: bytes = b""
+    state: bytes = b""
+
+
+@dataclass(slots=True, kw_only=True)
+class LogUpdate:
+    """What some reading brought: an accumulator. Of `waiting`, each value is (visits, since); None is over."""
+
+    counters: dict[CounterKey, float] = field(default_factory=dict)
+    last: dict[SeenKey, float] = field(default_factory=dict)
+    hours: dict[HourKey, int] = field(default_factory=dict)
+    places: dict[PlaceKey, Place | None] = field(default_factory=dict)
+    waiting: dict[WaitingKey, tuple[int, float] | None] = field(default_factory=dict)
+
+    def __bool__(self) -> bool:
+        return any((self.counters, self.last, self.hours, self.places, self.waiting))
+
+    def increase(self, name: str, labels: tuple[str, ...], amount: float) -> None:
+        """Add to a counter."""
+        key = (name, labels)
+        self.counters[key] = self.counters.get(key, 0.0) + amount
+
+
+def create(connection: sqlite3.Connection) -> None:
+    """The tables, new in this version of the schema."""
+    for statement in (
+        "CREATE TABLE log_places (log TEXT, device INTEGER, inode INTEGER, place BLOB,"
+        " PRIMARY KEY (log, device, inode)) WITHOUT ROWID",
+        "CREATE TABLE visit_counters (name TEXT, labels TEXT, value REAL, PRIMARY KEY (name, labels)) WITHOUT ROWID",
+        "CREATE TABLE visit_last (tenant TEXT, domain TEXT, bot TEXT, at REAL,"
+        " PRIMARY KEY (tenant, domain, bot)) WITHOUT ROWID",
+        "CREATE TABLE visit_hours (hour INTEGER, tenant TEXT, domain TEXT, bot TEXT, identity TEXT, status TEXT,"
+        " visits INTEGER, PRIMARY KEY (hour, tenant, domain, bot, identity, status)) WITHOUT ROWID",
+        "CREATE TABLE visits_waiting (tenant TEXT, domain TEXT, bot TEXT, address TEXT, status TEXT, hour INTEGER,"
+        " target TEXT, visits INTEGER, since REAL,"
+        " PRIMARY KEY (tenant, domain, bot, address, status, hour, target)) WITHOUT ROWID",
+    ):
+        connection.execute(statement)

@@ -1,0 +1,150 @@
+"""Following one configured log: every line of all its files once, over rotations and restarts."""
+
+from __future__ import annotations
+
+import glob
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from crawlhealth.history.visits import Place, PlaceKey
+from crawlhealth.searchbots import rotation
+from crawlhealth.searchbots.source import CHUNK_BYTES, MAX_LINE_BYTES
+
+MAX_FILES: Final = 1000
+"""Paths of one log."""
+MAX_LOOKS: Final = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Piece:
+    """Whole lines of one file, and the place after them: to be kept in the same transaction as what they say."""
+
+    key: PlaceKey
+    place: Place
+    chunk: bytes
+
+
+class Follower:
+    """Reads what is new of one log, from the places that are on disk. When a transaction fails, begin with a new one.
+
+    `behind` is how many bytes were there and not read at the end of the last pass. The file at each path is kept open,
+    so that one that is deleted right after its rotation is read to its end.
+    """
+
+    def __init__(self, name: str, pattern: Path, places: Mapping[PlaceKey, Place]) -> None:
+        self._name = name
+        self._pattern = pattern
+        self._places = dict(places)
+        self._open: dict[PlaceKey, int] = {}
+        self._sizes: dict[PlaceKey, int] = {}
+        self.behind = 0
+
+    def close(self) -> None:
+        """Close all files."""
+        for descriptor in self._open.values():
+            os.close(descriptor)
+        self._open.clear()
+
+    def look(self) -> dict[PlaceKey, Place | None]:
+        """See which files are there; the places that change by it, which belong into the next transaction."""
+        matches = glob.glob(str(self._pattern), recursive=True)[:MAX_FILES]
+        changes: dict[PlaceKey, Place | None] = {}
+        self._sizes.clear()
+        for base in rotation.bases(self._pattern, self._places.values(), matches):
+            known = {key: place for key, place in self._places.items() if place.base == base}
+            present = self._present(base, known)
+            found = rotation.settled(base, present, known, begun=bool(known))
+            self._sizes |= {file.key: file.size for file in present}
+            for key in [key for key, place in found.changes.items() if place is None]:
+                if key not in self._sizes and key not in found.moved and self._unread(key, known[key]):
+                    del found.changes[key]  # deleted, but still open and not read to its end
+            changes |= found.changes
+        self._take(changes)
+        return changes
+
+    def pieces(self, most_bytes: int) -> Iterator[Piece]:
+        """What is new, at most about so many bytes: each piece is read when the one before is dealt with."""
+        self.behind = 0
+        for key in sorted(self._places, key=lambda key: self._places[key].path == self._places[key].base):
+            size = self._sizes.get(key)
+            while most_bytes > 0 and (size is None or self._places[key].offset < size):
+                piece = self._piece(key, self._places[key])
+                if piece is None:
+                    break
+                most_bytes -= len(piece.chunk)
+                self._places[key] = piece.place
+                yield piece
+            place = self._places[key]
+            self.behind += max(0, (size or 0) - place.offset)
+            if key in self._open and place.path != place.base and size is not None and place.offset >= size:
+                os.close(self._open.pop(key))
+
+    def keep(self, key: PlaceKey, state: bytes) -> Place:
+        """Keep with a place what its format must remember; the place."""
+        place = self._places[key]
+        if place.state != state:
+            place = self._places[key] = msgspec.structs.replace(place, state=state)
+        return place
+
+    def place(self, key: PlaceKey) -> Place:
+        """Where a file is read up to."""
+        return self._places[key]
+
+    def _present(self, base: str, known: Mapping[PlaceKey, Place]) -> list[rotation.File]:
+        """The files of a log, looked at again when one is missing: it was rotated away while they were listed."""
+        present = rotation.files(self._name, base)
+        missing: frozenset[PlaceKey] = frozenset()
+        for _ in range(MAX_LOOKS):
+            before, missing = missing, rotation.lost(present, known)
+            if missing == before:
+                break
+            present = rotation.files(self._name, base)
+        return present
+
+    def _piece(self, key: PlaceKey, place: Place) -> Piece | None:
+        """The next lines of a file; None where there is no whole line, or it is not the file any more that it was."""
+        try:
+            descriptor = self._descriptor(key, place)
+            begin = place.offset - len(place.tail)
+            data = os.pread(descriptor, len(place.tail) + CHUNK_BYTES, begin)
+        except OSError:
+            return None
+        if not data.startswith(place.tail):
+            return None  # truncated just now: the next look will see it
+        size = data.rfind(b"\n", len(place.tail)) + 1 - len(place.tail)
+        if size > 0:
+            chunk = data[len(place.tail) : len(place.tail) + size]
+            return Piece(key=key, place=rotation.advanced(place, data, size), chunk=chunk)
+        size = len(data) - len(place.tail)
+        if size < MAX_LINE_BYTES:
+            return None  # the rest of the line will come
+        return Piece(key=key, place=rotation.advanced(place, data, size), chunk=b"a line that is too long\n")
+
+    def _descriptor(self, key: PlaceKey, place: Place) -> int:
+        known = self._open.get(key)
+        if known is None:
+            known = os.open(place.path, os.O_RDONLY | os.O_CLOEXEC)
+            status = os.fstat(known)
+            if (status.st_dev, status.st_ino) != key[1:]:
+                os.close(known)
+                raise OSError("another file by now")
+            self._open[key] = known
+        return known
+
+    def _unread(self, key: PlaceKey, place: Place) -> bool:
+        """Whether a file that is gone from its folder is open here and has whole lines left."""
+        return key in self._open and self._piece(key, place) is not None
+
+    def _take(self, changes: Mapping[PlaceKey, Place | None]) -> None:
+        for key, place in changes.items():
+            if place is None:
+                self._places.pop(key, None)
+            else:
+                self._places[key] = place
+            if place is None and key in self._open:
+                os.close(self._open.pop(key))

@@ -12,7 +12,7 @@ import trustme
 
 from rawserver import RawServer
 from running import Exporter
-from searchbots.dnsserver import Zone, serving
+from searchbots.dnsserver import SERVFAIL, Zone, serving
 from searchbots.webserver import moved, web
 from waiting import until
 
@@ -85,3 +85,27 @@ def test_metrics(tmp_path: Path, secure: RawServer) -> None:
         finally:
             exporter.stop()
         assert "Traceback" not in exporter.log()
+
+
+def test_visits_are_counted_by_who_came_once_that_is_known(tmp_path: Path) -> None:
+    zone = Zone()
+    zone.names("66.249.66.1", "crawl-66-249-66-1.googlebot.com")
+    zone.put("crawl-66-249-66-1.googlebot.com", "A", "66.249.66.1")
+    zone.names("11.0.0.6", SERVFAIL)
+    line = '{} - - [01/Dec/2026:00:00:00 +0000] "GET / HTTP/1.1" 200 5 "-" "Mozilla/5.0 (compatible; {}/2.1)"\n'
+    visitors = [("66.249.66.1", "Googlebot")] * 3 + [("11.0.0.9", "Googlebot"), ("11.0.0.6", "Googlebot")]
+    log = tmp_path / "access.log"
+    log.write_text("".join(line.format(*visitor) for visitor in [*visitors, ("11.0.0.7", "360Spider")]))
+    with serving(zone) as dns:
+        config = f"""
+            searchbots:
+              logs: [{{path: access.log, domain: shop.example}}]
+              resolver: {{servers: ['{dns}']}}
+        """
+        exporter = Exporter(tmp_path, config).start()
+        try:
+            for identity, number in (("verified", 3), ("fake", 1), ("unverified", 1), ("unverifiable", 1)):
+                exporter.wait_for("crawlhealth_searchbot_visits_total", number, identity=identity)
+            assert exporter.value("crawlhealth_searchbot_visits_total") == 6
+        finally:
+            exporter.stop()

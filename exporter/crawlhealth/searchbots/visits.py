@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
 from crawlhealth.searchbots.bots import BOTS, Agents
-from crawlhealth.searchbots.formats import LINE_END, Entry, Format, count
+from crawlhealth.searchbots.formats import LINE_END, Entry, Format, count, is_address
 from crawlhealth.searchbots.model import Bot
 from crawlhealth.searchbots.scan import Network, Scanner
 
@@ -36,7 +36,10 @@ class Found(NamedTuple):
 
 
 class LogReader:
-    """Reads the chunks of one log, in order. `lines`, `unreadable` and `bytes` count what it has read so far."""
+    """Reads the chunks of one log, in order. `lines`, `unreadable` and `bytes` count what it has read so far.
+
+    Of lines that name no bot, those are unreadable that have not the shape of their format (see `Format.unreadable`).
+    """
 
     def __init__(
         self,
@@ -60,11 +63,12 @@ class LogReader:
         lines = count(chunk, LINE_END)
         self.lines += lines
         self.bytes += len(chunk)
-        self.unreadable += self.form.unreadable(chunk, lines)
+        unreadable, refused = self.form.unreadable(chunk, lines), 0
         read, named, owner, trusted = self.form.read, self._agents.bot, self._owner, self._trusted
         for line in self._scanner.lines(chunk):
             entry = read(line)
             if entry is None:
+                refused += not line.startswith(b"#")
                 continue
             bot = named(entry.agent)
             if bot is None and owner is None:
@@ -74,6 +78,7 @@ class LogReader:
                 yield Found(entry, address, bot, False)
             elif (bot := self._owned(address)) is not None and _is_browser(entry.agent):
                 yield Found(entry, address, bot, True)
+        self.unreadable += unreadable or refused
 
     def _owned(self, address: bytes) -> Bot | None:
         known = self._owners
@@ -126,12 +131,3 @@ class Proxies:
         except ValueError:
             return False
         return any(parsed in network for network in self._networks if network.version == parsed.version)
-
-
-def is_address(text: bytes) -> bool:
-    """Whether a text is an address of either version."""
-    try:
-        ipaddress.ip_address(text.decode("ascii", "replace"))
-    except ValueError:
-        return False
-    return True

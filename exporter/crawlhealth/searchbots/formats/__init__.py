@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 from typing import Final
@@ -28,7 +29,7 @@ FORMATS: Final[Mapping[str, Callable[[], Format]]] = MappingProxyType(
 )
 """By the names that configurations use; any other text with a `$` is an nginx `log_format`."""
 
-__all__ = ["FORMATS", "LINE_END", "Entry", "Format", "count", "detected", "reader"]
+__all__ = ["FORMATS", "LINE_END", "Entry", "Format", "count", "detected", "is_address", "reader"]
 
 
 def reader(name: str) -> Format:
@@ -41,6 +42,15 @@ def reader(name: str) -> Format:
     return make()
 
 
+def is_address(text: bytes) -> bool:
+    """Whether a text is an address of either version."""
+    try:
+        ipaddress.ip_address(text.decode("ascii", "replace"))
+    except ValueError:
+        return False
+    return True
+
+
 def detected(lines: Iterable[bytes]) -> str:
     """The name of the format that reads most of some lines of a log; combined where none reads any.
 
@@ -51,6 +61,6 @@ def detected(lines: Iterable[bytes]) -> str:
     for name, make in FORMATS.items():
         form = make()
         entries = [form.read(line) for line in sample]
-        scores[name] = sum(bool(entry and entry.agent) + (entry is not None) for entry in entries)
+        scores[name] = sum(1 + bool(entry.agent) + 2 * is_address(entry.address) for entry in entries if entry)
     best = max(scores, key=lambda name: scores[name])
     return best if scores[best] else "combined"

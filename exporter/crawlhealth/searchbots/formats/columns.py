@@ -94,9 +94,14 @@ class Columns:
         return b""
 
 
+def _blanks(text: bytes) -> bytes:
+    """A field of IIS as it was sent: a `+` that stands for itself comes after a blank, as in `(x; +http://…)`."""
+    return text.replace(b"++", b" \0").replace(b"+", b" ").replace(b"\0", b"+")
+
+
 def w3c() -> Format:
     """The extended format of the W3C, as IIS writes it: blanks in a field are `+`."""
-    return Columns("w3c", separator=b" ", decode=lambda text: text.replace(b"+", b" "))
+    return Columns("w3c", separator=b" ", decode=_blanks)
 
 
 def cloudfront() -> Format:

@@ -57,7 +57,10 @@ class Format(Protocol):
         """What a line (without its end) says; None where it cannot be read. Never raises."""
 
     def unreadable(self, chunk: bytes, lines: int) -> int:
-        """How many of the `lines` lines of a chunk cannot be read: quick where all can."""
+        """How many of the `lines` lines of a chunk cannot be read, or 0 where all of them have the right shape.
+
+        That is found out in passing, not line by line: a line of the right shape may still be one that `read` refuses.
+        """
 
 
 def count_unreadable(form: Format, chunk: bytes) -> int:

@@ -94,7 +94,8 @@ def traefik() -> Format:
 
 def _caddy(found: Fields, request: Fields) -> Fields:
     """Caddy's entry in flat words; its `client_ip` has its own trusted proxies behind it."""
-    headers = {str(name).lower(): values for name, values in (request.get("headers") or {}).items()}
+    written = request.get("headers")
+    headers = {str(name).lower(): values for name, values in written.items()} if isinstance(written, dict) else {}
     return {
         **{key: request.get(key) for key in ("client_ip", "remote_ip", "host", "method", "uri")},
         "ts": found.get("ts"),

@@ -74,10 +74,8 @@ class Quoted:
     def unreadable(self, chunk: bytes, lines: int) -> int:
         """How many lines of a chunk cannot be read."""
         usual = (6 * lines, 8 * lines) if self._agents else (2 * lines,)
-        if count(chunk, QUOTE) in usual:
-            return 0
-        fields = (lines, 2 * lines) if self._agents else (0,)  # the visitor's own quotes are escaped, and none of these
-        if chunk.count(b'] "') == lines and chunk.count(b'" "') in fields:
+        found = count(chunk, QUOTE)
+        if found in usual or found - chunk.count(b'\\"') in usual:
             return 0
         return count_unreadable(self, chunk)
 

@@ -12,6 +12,8 @@ import click
 
 from crawlhealth import bundle as rendering
 from crawlhealth.bundle import Cluster, Options, Scoring, Severity
+from crawlhealth.bundle.preview import Prometheus
+from crawlhealth.bundle.preview import options as preview_options
 from crawlhealth.shard import MOST
 
 _LABEL: Final = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*")
@@ -149,12 +151,15 @@ _OPERATOR_OPTIONS: Final[tuple[Callable[..., Any], ...]] = (
 
 
 def _with_options(command: Callable[..., None]) -> Callable[..., None]:
-    for option in reversed((*_OPTIONS, *_OPERATOR_OPTIONS)):
+    for option in reversed((*_OPTIONS, *preview_options.OPTIONS, *_OPERATOR_OPTIONS)):
         command = option(command)
     return command
 
 
-@click.command(epilog="Example: crawlhealth bundle --out . --group-labels tenant,cluster --check")
+@click.command(
+    epilog="Examples: crawlhealth bundle --out . --group-labels tenant,cluster --check;"
+    " crawlhealth bundle --preview pictures --prometheus http://127.0.0.1:9090 --choose site=books"
+)
 @_with_options
 def bundle(
     *,
@@ -169,10 +174,14 @@ def bundle(
     dashboard_base: str,
     exporter_url: str,
     time_scale: float,
+    preview: Path | None,
     form: str,
+    prometheus: Prometheus,
+    width: int,
+    choose: dict[str, str],
     **cluster: Any,  # noqa: ANN401 - the operator's options, as `_manifests` names them
 ) -> None:
-    """Render the recording rules, the alerts and the Alertmanager configuration."""
+    """Render the recording rules, the alerts, the Alertmanager configuration and the dashboards."""
     options = Options(
         job=job,
         crawler_jobs=crawler_job,
@@ -186,6 +195,9 @@ def bundle(
     )
     if not options.job or not all(options.crawler_jobs):
         raise click.BadParameter("a job has a name", param_hint="--job")
+    if preview is not None:
+        preview_options.draw(rendering.render(options), preview, prometheus=prometheus, width=width, choose=choose)
+        return
     files = _manifests(options, **cluster) if form == "operator" else rendering.render(options)
     if not only_check:
         for name in rendering.write_files(out, files):

@@ -1,4 +1,4 @@
-"""Everything that runs beside the exporter, rendered from data: rules, alerts and the Alertmanager configuration."""
+"""Everything that runs beside the exporter, rendered from data: rules, alerts, routing and dashboards."""
 
 from crawlhealth.bundle import operator
 from crawlhealth.bundle.kubernetes import Cluster

@@ -39,6 +39,10 @@ canaries:
 """
 
 
+EXAMPLE: Final[Mapping[str, str]] = {"crawlhealth.yml": _CONFIG, "canaries-books.yml": _CANARIES}
+"""A configuration for a container, as file name to text."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cluster:
     """Where and how it runs on Kubernetes.
@@ -89,7 +93,7 @@ def _example(cluster: Cluster) -> dict[str, Any]:
         "apiVersion": "v1",
         "kind": "ConfigMap",
         "metadata": _metadata(cluster),
-        "data": {"crawlhealth.yml": Block(_CONFIG), "canaries-books.yml": Block(_CANARIES)},
+        "data": {name: Block(text) for name, text in EXAMPLE.items()},
     }
 
 

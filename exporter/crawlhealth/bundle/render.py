@@ -9,7 +9,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Final
 
-from crawlhealth.bundle import alertmanager, dashboards, fleet, rules, volume
+from crawlhealth.bundle import alertmanager, compose, dashboards, fleet, grafanaalerts, rules, volume
 from crawlhealth.bundle.alerts import canaries, certificates, errors, exporter, score, searchbots
 from crawlhealth.bundle.model import Alert, Group, Options
 
@@ -24,7 +24,11 @@ PARTS: Final[tuple[Callable[[Options], tuple[Group, ...]], ...]] = (
     searchbots.groups,
 )
 """Everything that brings rules, in the order of the files."""
-FILES: Final[tuple[Callable[[Options], Mapping[str, str]], ...]] = (alertmanager.files, dashboards.files)
+FILES: Final[tuple[Callable[[Options], Mapping[str, str]], ...]] = (
+    alertmanager.files,
+    dashboards.files,
+    compose.files,
+)
 """Everything that brings other files, as relative path to text."""
 
 DEFAULTS: Final = Options()
@@ -53,7 +57,7 @@ def render(options: Options = DEFAULTS) -> Mapping[str, str]:
     """
     described = groups(options)
     _check_names(options, [alert.name for alert in alerts(options)])
-    files = dict(rules.rule_files(described, options))
+    files = {**rules.rule_files(described, options), **grafanaalerts.alerting(described, options)}
     for part in FILES:
         files.update(part(options))
     return files

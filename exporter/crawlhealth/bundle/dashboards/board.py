@@ -88,15 +88,16 @@ class Series:
     right: bool = False
     points: bool = False
     mappings: tuple[Mapped, ...] = ()
+    thresholds: tuple[tuple[float | None, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Panel:
     """One panel. `description` says what it shows and what to make of it, `empty` why nothing is there if so.
 
-    `colours` are those of series by their whole name. `thresholds` are (from, colour), the first from None;
-    `areas` draws them behind lines. `columns` of a table stand in this order, fields without one are left out;
-    `order` is the field to sort by, `falling` the other way round. `names` shows the names of figures too.
+    `colours` are those of series by their whole name; figures have them from 1 on. `thresholds` are (from, colour), the
+    first from None; `areas` draws them behind lines. `columns` of a table stand in this order, fields without one are
+    left out; `order` is the field to sort by, `falling` the other way round. `names` shows the names of figures too.
     """
 
     title: str
@@ -123,7 +124,6 @@ class Panel:
     order: str = ""
     falling: bool = False
     names: bool = False
-    spark: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

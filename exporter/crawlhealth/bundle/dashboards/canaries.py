@@ -5,20 +5,10 @@ from __future__ import annotations
 from typing import Final
 
 from crawlhealth.bundle.dashboards import colours
-from crawlhealth.bundle.dashboards.board import Board, Column, Kind, Mapped, Panel, Query, Row, Series, Variable
+from crawlhealth.bundle.dashboards.board import Board, Column, Kind, Panel, Query, Row, Variable
+from crawlhealth.bundle.dashboards.canaryvalues import EACH, NO_CANARY, OF, VALUES, canary
 from crawlhealth.bundle.dashboards.parts import BAND_CHANGES, ROUTES, SITES
 from crawlhealth.bundle.dashboards.sitework import CANARY, CANARY_STATES
-
-_OF: Final = '@site,canary=~"$canary",route=~"$route"'
-_NO_CANARY: Final = "No canary has run: a page whose right answer you know shows what a score cannot."
-
-
-def _canary(metric: str) -> str:
-    return f'crawlhealth_canary_{metric}{{job="@job",{_OF}}}'
-
-
-_EACH: Final = "@by, canary, route"
-_VALUE: Final = "@by, canary, route, value"
 
 
 def _figure(title: str, description: str, expr: str, *, bad: bool = True, width: int = 4, empty: str) -> Panel:
@@ -40,50 +30,51 @@ _FIGURES: Final = (
     _figure(
         "Right",
         "Canaries, by route, whose last run was served with every value right.",
-        f"sum(max by ({_EACH}) ({_canary('success')}))",
+        f"sum(max by ({EACH}) ({canary('success')}))",
         bad=False,
         width=5,
-        empty=_NO_CANARY,
+        empty=NO_CANARY,
     ),
     _figure(
         "Failed",
         "Canaries, by route, that were not served, or lacked a value, in their last run.",
-        f"sum(max by ({_EACH}) (1 - {_canary('success')}))",
+        f"sum(max by ({EACH}) (1 - {canary('success')}))",
         width=5,
-        empty=_NO_CANARY,
+        empty=NO_CANARY,
     ),
     _figure(
         "Wrong values",
         "Canaries served as content with a wrong value, the hardest failure to see. Trust no record till you know why.",
-        f"sum(max by ({_EACH}) ({_canary('decoy_suspect')}))",
+        f"sum(max by ({EACH}) ({canary('decoy_suspect')}))",
         width=5,
-        empty=_NO_CANARY,
+        empty=NO_CANARY,
     ),
     _figure(
         "Not run for three intervals",
         "Canaries whose last run is three of their intervals old or more.",
         (
-            f"count(time() - max by ({_EACH}) ({_canary('last_run_timestamp_seconds')})\n"
-            f"  > 3 * max by ({_EACH}) ({_canary('interval_seconds')})) or vector(0)"
+            f"count(time() - max by ({EACH}) ({canary('last_run_timestamp_seconds')})\n"
+            f"  > 3 * max by ({EACH}) ({canary('interval_seconds')})) or vector(0)"
         ),
         width=5,
-        empty=_NO_CANARY,
+        empty=NO_CANARY,
     ),
     _figure(
         "Runs skipped in an hour",
         "Runs that were left out because the one before was still waiting or running.",
         'sum(increase(crawlhealth_canary_skipped_total{@{group}job="@job"}[1h])) or vector(0)',
         width=4,
-        empty=_NO_CANARY,
+        empty=NO_CANARY,
     ),
 )
+CHOSEN: Final = CANARY.replace("@site}", f"{OF}}}")
 _STATES: Final = Panel(
-    title="Canaries by route",
+    title="All canaries by route",
     description="Right, failed, or a wrong value on a page that looks right (a decoy suspect), for each route.",
     kind=Kind.STATES,
     queries=(
         Query(
-            expr=CANARY.replace("@site}", f"{_OF}}}"),
+            expr=CHOSEN,
             legend="@name {{canary}} {{route}}",
         ),
     ),
@@ -91,106 +82,23 @@ _STATES: Final = Panel(
     height=11,
     unit="none",
     mappings=CANARY_STATES,
-    empty=_NO_CANARY,
+    empty=NO_CANARY,
 )
-_RIGHT: Final = (
-    f"max by ({_VALUE}) ({_canary('value')})\nand on ({_VALUE}) max by ({_VALUE}) ({_canary('value_ok')}) == "
-)
-_SEEN: Final = Panel(
-    title="Numbers seen",
-    description=(
-        "The numbers found on the pages, as lines. A dot is one that is not what was expected."
-        " Choose a canary above to see its own scale."
-    ),
-    kind=Kind.LINES,
-    queries=(
-        Query(expr=f"max by ({_VALUE}) ({_canary('value')})", legend="{{canary}} {{value}} {{route}}"),
-        Query(expr=f"{_RIGHT}0", legend="WRONG {{canary}} {{value}} {{route}}"),
-    ),
-    width=12,
-    height=9,
-    unit="none",
-    series=(Series(name="WRONG.*", colour=colours.RED, points=True),),
-    legend_right=True,
-    empty="No canary expects a number, or none of their pages was served.",
-)
-_VALUES: Final = Panel(
-    title="Values that are not as expected",
-    description="Values that were wrong or missing on a page that was served. Gone from here: right again.",
+_NOT_RIGHT: Final = Panel(
+    title="Canaries that were not right",
+    description="Canaries, by route, that failed or saw a wrong value at some time in the range: when, and until when.",
     kind=Kind.STATES,
     queries=(
         Query(
-            expr=(
-                f"max by ({_VALUE}) ({_canary('value_ok')})\n"
-                f"and on ({_VALUE}) max by ({_VALUE}) (min_over_time({_canary('value_ok')}[$__range])) == 0"
-            ),
-            legend="{{canary}} {{value}} {{route}}",
+            expr=f"{CHOSEN}\nand on ({EACH}) max by ({EACH}) (min_over_time({canary('success')}[$__range])) == 0",
+            legend="@name {{canary}} {{route}}",
         ),
     ),
-    width=12,
-    height=9,
+    width=24,
+    height=8,
     unit="none",
-    mappings=(
-        Mapped(value=1, text="right", colour=colours.GOOD),
-        Mapped(value=0, text="wrong or missing", colour=colours.BAD),
-    ),
-    empty="Every value was right in this time: good.",
-)
-_ACROSS: Final = "@by, canary, value"
-_DISAGREE: Final = Panel(
-    title="Disagreement between routes",
-    description=(
-        "How far the number of one route is from another's, in shares of the larger. 0 is agreement. Above it one route"
-        " is shown another page than the other."
-    ),
-    kind=Kind.LINES,
-    queries=(
-        Query(
-            expr=(
-                f"(max by ({_ACROSS}) ({_canary('value')}) - min by ({_ACROSS}) ({_canary('value')}))\n"
-                f"/ (max by ({_ACROSS}) (abs({_canary('value')})) > 0)\n"
-                f"and on ({_ACROSS}) count by ({_ACROSS}) (max by ({_VALUE}) ({_canary('value')})) > 1"
-            ),
-            legend="@name {{canary}} {{value}}",
-        ),
-    ),
-    width=8,
-    height=8,
-    unit="percentunit",
-    least=0,
-    fill=10,
-    empty="No number is seen over two routes: with one route there is nothing to compare.",
-)
-_OUTCOMES: Final = Panel(
-    title="Runs by outcome",
-    description="Canary runs in a second, by what came of them.",
-    kind=Kind.LINES,
-    queries=(
-        Query(
-            expr=f"sum by (outcome) (rate({_canary('runs_total')}[$__rate_interval]))",
-            legend="{{outcome}}",
-        ),
-    ),
-    width=8,
-    height=8,
-    unit="reqps",
-    least=0,
-    stacked=True,
-    colours=colours.OUTCOMES,
-    empty=_NO_CANARY,
-)
-_PHASES: Final = Panel(
-    title="Phases of the fetch",
-    description="The mean time that each phase of the last runs took. One that was not reached has no time.",
-    kind=Kind.LINES,
-    queries=(Query(expr=f"avg by (phase) ({_canary('duration_seconds')})", legend="{{phase}}"),),
-    width=8,
-    height=8,
-    unit="s",
-    least=0,
-    stacked=True,
-    colours=colours.PHASES,
-    empty=_NO_CANARY,
+    mappings=CANARY_STATES,
+    empty="Every canary was right in this time: good.",
 )
 _LAG_BUCKETS: Final = (
     'sum by (le) (rate(crawlhealth_canary_schedule_lag_seconds_bucket{@{group}job="@job"}[$__rate_interval]))'
@@ -216,7 +124,7 @@ _AGE: Final = Panel(
     kind=Kind.LINES,
     queries=(
         Query(
-            expr=f"topk(10, time() - max by ({_EACH}) ({_canary('last_success_timestamp_seconds')}))",
+            expr=f"topk(10, time() - max by ({EACH}) ({canary('last_success_timestamp_seconds')}))",
             legend="@name {{canary}} {{route}}",
         ),
     ),
@@ -266,8 +174,8 @@ BOARD: Final = Board(
         ),
     ),
     rows=(
-        Row(title="Now", lines=(_FIGURES, (_STATES,))),
-        Row(title="Values", lines=((_SEEN, _VALUES), (_DISAGREE, _OUTCOMES, _PHASES))),
+        Row(title="Now", lines=(_FIGURES, (_NOT_RIGHT,), (_STATES,))),
+        Row(title="Values", lines=VALUES),
         Row(title="Timetable and certificates", lines=((_LAG, _AGE, _CERTIFICATES),)),
     ),
     marks=(BAND_CHANGES,),

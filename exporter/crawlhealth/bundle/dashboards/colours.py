@@ -19,6 +19,8 @@ YELLOW: Final = "#f0e442"
 VERMILLION: Final = "#dd6b20"
 GREY: Final = "#8c8c8c"
 PALE: Final = "#a8a8a8"
+MUTED: Final = "#4a4f57"
+"""Of a count that is nothing: a red 0 would alarm."""
 
 GOOD: Final = BLUE
 WARN: Final = AMBER

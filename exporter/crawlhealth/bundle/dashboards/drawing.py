@@ -44,7 +44,7 @@ def options_of(panel: Panel) -> object:
             )
         case Kind.STAT:
             return stat.Options(
-                graph_mode=common.BigValueGraphMode.AREA if panel.spark else common.BigValueGraphMode.NONE,
+                graph_mode=common.BigValueGraphMode.NONE,
                 color_mode=common.BigValueColorMode.BACKGROUND_SOLID,
                 justify_mode=common.BigValueJustifyMode.CENTER,
                 text_mode=common.BigValueTextMode.VALUE_AND_NAME if panel.names else common.BigValueTextMode.VALUE,
@@ -89,15 +89,21 @@ def field_config(panel: Panel, options: Options) -> sdk.FieldConfigSource:
         custom=_custom(panel),
     )
     columns = _columns(panel, options)
-    exact = [Series(name=re.escape(name), colour=colour) for name, colour in panel.colours.items()]
+    exact = [_coloured(panel, name, colour) for name, colour in panel.colours.items()]
     overrides = [_override(one) for one in (*exact, *panel.series)]
     return sdk.FieldConfigSource(
         defaults=defaults, overrides=[*overrides, *(_column(column, options) for column in columns)]
     )
 
 
+def _coloured(panel: Panel, name: str, colour: str) -> Series:
+    if panel.kind is Kind.STAT:
+        return Series(name=re.escape(name), thresholds=((None, colours.MUTED), (1, colour)))
+    return Series(name=re.escape(name), colour=colour)
+
+
 def _colour_mode(panel: Panel) -> sdk.FieldColor:
-    by_value = panel.thresholds or panel.mappings
+    by_value = panel.thresholds or panel.mappings or panel.kind is Kind.STAT
     if panel.kind is Kind.LINES or not by_value:
         return sdk.FieldColor(mode=sdk.FieldColorModeId.PALETTE_CLASSIC_BY_NAME)
     return sdk.FieldColor(mode=sdk.FieldColorModeId.THRESHOLDS)
@@ -172,6 +178,8 @@ def _override(series: Series) -> sdk.DashboardFieldConfigSourceOverrides:
         properties["custom.axisPlacement"] = "right"
     if series.points:
         properties |= {"custom.drawStyle": "points", "custom.pointSize": 8, "custom.showPoints": "always"}
+    if series.thresholds:
+        properties["thresholds"] = _thresholds(series.thresholds)
     if series.mappings:
         properties["mappings"] = _mappings(series.mappings)
     return _for("byRegexp", f"/^(?:{series.name})$/", properties)
@@ -196,9 +204,8 @@ def _column(column: Column, options: Options) -> sdk.DashboardFieldConfigSourceO
         properties["custom.width"] = column.width
     if column.mappings:
         properties["mappings"] = _mappings(column.mappings)
-    if column.thresholds:
-        properties["thresholds"] = _thresholds(column.thresholds)
     if column.thresholds or any(one.colour for one in column.mappings):
+        properties["thresholds"] = _thresholds(column.thresholds or ((None, "transparent"),))
         properties["custom.cellOptions"] = {"type": "color-background", "mode": "basic"}
         properties["color"] = {"mode": "thresholds"}
     if column.link:

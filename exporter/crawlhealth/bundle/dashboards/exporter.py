@@ -178,11 +178,13 @@ _LINES_READ: Final = _lines(
     empty="No access log is read: this part is for search bots on your own domains.",
 )
 _CACHE: Final = _lines(
-    "Verification cache",
-    "Addresses of search bots whose verification is remembered. One that is not is asked of DNS.",
-    (f"sum(crawlhealth_log_verification_cache_entries{{{_OF}}})", "remembered"),
-    unit="short",
-    empty="No search bot is verified: this part is for search bots on your own domains.",
+    "Verification of visitors",
+    "Questions in a second who a visitor is, by whether the answer was known; addresses that wait on the right.",
+    (f"sum by (result) (rate(crawlhealth_log_verification_cache_total{{{_OF}}}[$__rate_interval]))", "{{result}}"),
+    (f"sum(crawlhealth_log_verification_waiting{{{_OF}}})", "waiting"),
+    unit="cps",
+    series=(Series(name="waiting", colour=colours.AMBER, dashed=True, right=True, unit="short"),),
+    empty="No visitor is verified: this part is for search bots on your own domains.",
 )
 _MEMORY: Final = _lines(
     "Memory",

@@ -102,7 +102,7 @@ _FIRES: Final = Panel(
     title="What fires",
     description="Every alert of crawlhealth that fires now. Each leads to its runbook.",
     kind=Kind.TABLE,
-    queries=(Query(expr=firing(("@by",), ",@group")),),
+    queries=(Query(expr=firing(("@by",), "@{group}")),),
     width=12,
     height=8,
     columns=(
@@ -110,7 +110,8 @@ _FIRES: Final = Panel(
         Column(name="alertname", title="Alert", link=TO_RUNBOOK, link_title="What to do: the runbook"),
         Column(name="site", title="Site"),
     ),
-    order="severity",
+    order="Value",
+    falling=True,
     empty="Nothing fires: good.",
 )
 _HISTORY: Final = Panel(

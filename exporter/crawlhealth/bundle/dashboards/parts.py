@@ -124,8 +124,12 @@ def now_and_normal(
 
 
 def firing(by: Iterable[str], labels: str) -> str:
-    """What fires, with these labels of it."""
-    return f"max by ({', '.join(('alertname', 'severity', *by))}) ({ALERTS}{labels}}})"
+    """What fires, by these labels; `labels` are matchers with a comma after each. Higher is more severe."""
+    ranked = "\n  or ".join(
+        f'{rank} * {ALERTS},{labels}severity="{severity}"}}'
+        for rank, severity in enumerate(reversed(list(colours.SEVERITIES)), 1)
+    )
+    return f"max by ({', '.join(('alertname', 'severity', *by))}) (\n  {ranked}\n)"
 
 
 SEVERITY_NAMES: Final = tuple(

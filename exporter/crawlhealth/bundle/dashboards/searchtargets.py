@@ -177,6 +177,7 @@ DOMAINS: Final = (
                 expr=f"{_gauge('domain_expiry_timestamp_seconds', _DOMAIN, 'domain')} - time()",
             ),
             Query(expr=_gauge("redirect_loop", _DOMAIN, "domain")),
+            Query(expr=_gauge("domain_expiry_lookup_success", _DOMAIN, "domain")),
         ),
         width=12,
         height=8,
@@ -195,6 +196,14 @@ DOMAINS: Final = (
                 mappings=(
                     Mapped(value=0, text="lead to a page"),
                     Mapped(value=1, text="IN A CIRCLE", colour=colours.BAD),
+                ),
+            ),
+            Column(
+                name="Value #C",
+                title="Look-up",
+                mappings=(
+                    Mapped(value=1, text="works"),
+                    Mapped(value=0, text="fails: what was told last", colour=colours.AMBER),
                 ),
             ),
         ),

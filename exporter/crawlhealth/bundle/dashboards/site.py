@@ -80,7 +80,7 @@ _FIGURES: Final = (
     ),
     Panel(
         title="Crawlers are told",
-        description="The share of their usual concurrency that crawlers are to use. Paused: only canaries go on.",
+        description="The share of the usual concurrency that crawlers are to use. Paused: only canaries go on.",
         kind=Kind.STAT,
         queries=(
             Query(expr=gauge("crawlhealth_advice_concurrency_ratio", of="min"), legend="concurrency@of", instant=True),
@@ -151,7 +151,7 @@ _FIRING: Final = Panel(
     title="Alerts of the site",
     description="What fires for this site now. Each leads to its runbook: whether it is true, what you decide.",
     kind=Kind.TABLE,
-    queries=(Query(expr=firing(("site",), ",@site")),),
+    queries=(Query(expr=firing(("site",), "@site,")),),
     width=7,
     height=9,
     columns=(
@@ -163,7 +163,8 @@ _FIRING: Final = Panel(
         ),
         Column(name="severity", title="Severity", mappings=SEVERITY_NAMES, width=90),
     ),
-    order="severity",
+    order="Value",
+    falling=True,
     empty="No alert fires for this site: good.",
 )
 _STATES: Final = Panel(

@@ -1,0 +1,121 @@
+"""Panels on what canaries see: numbers, values that are not as expected, routes that disagree, outcomes, phases."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from crawlhealth.bundle.dashboards import colours
+from crawlhealth.bundle.dashboards.board import Kind, Mapped, Panel, Query, Series
+
+OF: Final = '@site,canary=~"$canary",route=~"$route"'
+NO_CANARY: Final = "No canary has run: a page whose right answer you know shows what a score cannot."
+
+
+def canary(metric: str) -> str:
+    """A metric of the chosen canaries."""
+    return f'crawlhealth_canary_{metric}{{job="@job",{OF}}}'
+
+
+EACH: Final = "@by, canary, route"
+VALUE: Final = "@by, canary, route, value"
+
+
+_RIGHT: Final = f"max by ({VALUE}) ({canary('value')})\nand on ({VALUE}) max by ({VALUE}) ({canary('value_ok')}) == "
+_SEEN: Final = Panel(
+    title="Numbers seen",
+    description=(
+        "The numbers found on the pages, as lines. A dot is one that is not what was expected."
+        " Choose a canary above to see its own scale."
+    ),
+    kind=Kind.LINES,
+    queries=(
+        Query(expr=f"max by ({VALUE}) ({canary('value')})", legend="{{canary}} {{value}} {{route}}"),
+        Query(expr=f"{_RIGHT}0", legend="WRONG {{canary}} {{value}} {{route}}"),
+    ),
+    width=12,
+    height=9,
+    unit="none",
+    series=(Series(name="WRONG.*", colour=colours.RED, points=True),),
+    legend_right=True,
+    empty="No canary expects a number, or none of their pages was served.",
+)
+_VALUES: Final = Panel(
+    title="Values that are not as expected",
+    description="Values that were wrong or missing on a page that was served. Gone from here: right again.",
+    kind=Kind.STATES,
+    queries=(
+        Query(
+            expr=(
+                f"max by ({VALUE}) ({canary('value_ok')})\n"
+                f"and on ({VALUE}) max by ({VALUE}) (min_over_time({canary('value_ok')}[$__range])) == 0"
+            ),
+            legend="{{canary}} {{value}} {{route}}",
+        ),
+    ),
+    width=12,
+    height=9,
+    unit="none",
+    mappings=(
+        Mapped(value=1, text="right", colour=colours.GOOD),
+        Mapped(value=0, text="wrong or missing", colour=colours.BAD),
+    ),
+    empty="Every value was right in this time: good.",
+)
+_ACROSS: Final = "@by, canary, value"
+_DISAGREE: Final = Panel(
+    title="Disagreement between routes",
+    description=(
+        "How far the number of one route is from another's, in shares of the larger. 0 is agreement. Above it one route"
+        " is shown another page than the other."
+    ),
+    kind=Kind.LINES,
+    queries=(
+        Query(
+            expr=(
+                f"(max by ({_ACROSS}) ({canary('value')}) - min by ({_ACROSS}) ({canary('value')}))\n"
+                f"/ (max by ({_ACROSS}) (abs({canary('value')})) > 0)\n"
+                f"and on ({_ACROSS}) count by ({_ACROSS}) (max by ({VALUE}) ({canary('value')})) > 1"
+            ),
+            legend="@name {{canary}} {{value}}",
+        ),
+    ),
+    width=8,
+    height=8,
+    unit="percentunit",
+    least=0,
+    fill=10,
+    empty="No number is seen over two routes: with one route there is nothing to compare.",
+)
+_OUTCOMES: Final = Panel(
+    title="Runs by outcome",
+    description="Canary runs in a second, by what came of them.",
+    kind=Kind.LINES,
+    queries=(
+        Query(
+            expr=f"sum by (outcome) (rate({canary('runs_total')}[$__rate_interval]))",
+            legend="{{outcome}}",
+        ),
+    ),
+    width=8,
+    height=8,
+    unit="reqps",
+    least=0,
+    stacked=True,
+    colours=colours.OUTCOMES,
+    empty=NO_CANARY,
+)
+_PHASES: Final = Panel(
+    title="Phases of the fetch",
+    description="The mean time that each phase of the last runs took. One that was not reached has no time.",
+    kind=Kind.LINES,
+    queries=(Query(expr=f"avg by (phase) ({canary('duration_seconds')})", legend="{{phase}}"),),
+    width=8,
+    height=8,
+    unit="s",
+    least=0,
+    stacked=True,
+    colours=colours.PHASES,
+    empty=NO_CANARY,
+)
+
+VALUES: Final = ((_SEEN, _VALUES), (_DISAGREE, _OUTCOMES, _PHASES))

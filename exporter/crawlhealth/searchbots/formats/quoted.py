@@ -116,7 +116,7 @@ class Quoted:
             name, _, port = host.rpartition(b":")
             host = name if port.isdigit() else host
         address, _, rest = head.partition(b" ")
-        if not address or rest.count(b" ", 0, -29) < 2:
+        if not address.isascii() or not address or rest.count(b" ", 0, -29) < 2:
             return None
         return Entry(
             address=address, at=at, day=day, status=status, agent=agent, request=request, host=host, forwarded=forwarded

@@ -12,6 +12,7 @@ import click
 
 from crawlhealth.config import Config
 from crawlhealth.history import FILE_NAME, HistoryError, Past, reading
+from crawlhealth.history.visits import read_hours
 from crawlhealth.options import CONFIG, load, when
 from crawlhealth.tally import Slot
 from crawlhealth.traffic.backfill import Backfill
@@ -70,6 +71,7 @@ def export(
                     windows=lambda: chosen.windows(past.windows(connection)),
                     verdicts=lambda: (pair for pair in past.verdicts(connection) if pair[0] in chosen.sites),
                     labels=_labels(labels),
+                    visits=lambda: () if names else read_hours(connection, past.since, past.until),
                 )
                 out.writelines(line.encode() for line in backfill.lines())
             else:

@@ -1,22 +1,35 @@
-"""`crawlhealth logs scan`: what access logs say of bots, once over."""
+"""`crawlhealth logs`: what access logs say of bots, once over, and old ones for the history."""
 
 from __future__ import annotations
 
 import io
+import ipaddress
 import json
 import sys
-from collections.abc import Iterable, Iterator
-from contextlib import ExitStack
-from itertools import islice
+import time
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import ExitStack, closing
+from itertools import chain, islice
 from pathlib import Path
-from typing import IO, Final, cast
+from typing import IO, TYPE_CHECKING, Final, Protocol, cast
 
 import click
 
+from crawlhealth.history import FILE_NAME, HistoryError
+from crawlhealth.history.visitstore import VisitStore
+from crawlhealth.options import load
 from crawlhealth.searchbots import formats, report
+from crawlhealth.searchbots.inquiry import inquire
+from crawlhealth.searchbots.model import Bot, Identify, unverified
+from crawlhealth.searchbots.past import Past
 from crawlhealth.searchbots.report import Report
+from crawlhealth.searchbots.scan import Network
 from crawlhealth.searchbots.source import UNPACKING_FAILED, unpacked, whole_lines
 from crawlhealth.searchbots.visits import LogReader
+from crawlhealth.searchbotsettings import LogSettings, SearchbotSettings
+
+if TYPE_CHECKING:
+    from click._termui_impl import ProgressBar
 
 SAMPLE_LINES: Final = 200
 """Lines at the beginning of a log by which its format is found out."""
@@ -45,57 +58,152 @@ FORMAT = click.option(
 )
 
 
+VERIFY = click.option("--verify", is_flag=True, help="Look up who the visitors really are: by DNS and ranges.")
+CONFIG = click.option("--config", "config_path", type=click.Path(path_type=Path), help="Default: crawlhealth.yml.")
+
+
 @logs.command(epilog="Example: crawlhealth logs scan /var/log/nginx/access.log*")
 @click.argument("files", nargs=-1, required=True, metavar="FILE…", type=click.Path(path_type=Path, allow_dash=True))
 @FORMAT
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.option("--paths", type=click.IntRange(0, 10_000), help="So many paths of each bot (5 in the text, 0 in JSON).")
-def scan(*, files: tuple[Path, ...], form: str | None, as_json: bool, paths: int | None) -> None:
+@VERIFY
+@CONFIG
+def scan(
+    *,
+    files: tuple[Path, ...],
+    form: str | None,
+    as_json: bool,
+    paths: int | None,
+    verify: bool,
+    config_path: Path | None,
+) -> None:
     """Count the visits of bots in FILEs, plain or gzipped ("-" reads standard input), by bot, status, day and path.
 
-    Days are those of the log's own clock. Exits 1 when a file could not be read, or was not a single line of it.
+    Days are those of the log's own clock. With --verify, the name servers and ranges of the configuration are asked,
+    or the system's name servers where there is none. Exits 1 when a file could not be read, or not a line of it.
     """
-    found, failed = Report(), False
-    with _progress(files) as advance:
+    settings = _settings(config_path) if verify else None
+    found = Report()
+    good = _read_all(files, form, lambda reader, chunk: found.add(reader.visits(chunk)), found.read)
+    visitors = [
+        (address.decode("ascii", "replace"), seen.bot) for seen in found.bots.values() for address in seen.addresses
+    ]
+    identify = None if settings is None else _inquired(visitors, settings)
+    if as_json:
+        click.echo(json.dumps(report.as_json(found, identify=identify, paths=paths or 0), indent=2, ensure_ascii=False))
+    else:
+        shown = report.PATHS_SHOWN if paths is None else paths
+        click.echo("\n".join(report.as_text(found, identify=identify, paths=shown)))
+    sys.exit(0 if good else 1)
+
+
+@logs.command(name="import", epilog="Example: crawlhealth logs import --log shop /var/log/nginx/access.log.*.gz")
+@click.argument("files", nargs=-1, required=True, metavar="FILE…", type=click.Path(path_type=Path, allow_dash=True))
+@click.option("--log", "label", help="The configured log, by name or path, that these are old files of.")
+@VERIFY
+@click.option("--config", "config_path", type=click.Path(path_type=Path), default=Path("crawlhealth.yml"))
+def import_(*, files: tuple[Path, ...], label: str | None, verify: bool, config_path: Path) -> None:
+    """Bring the visits in old log FILEs, plain or gzipped, into the history, by the hour.
+
+    Hours that are in the files replace what the history has of them and the same domain: give all files of an hour at
+    once. No counter on /metrics moves; `export --openmetrics` has them. Without --verify all visits are unverified.
+    Exits 1 when a file could not be read.
+    """
+    config = load(config_path)
+    log = _chosen(config.searchbots.logs, label)
+    past = Past(log, addresses=verify)
+    trusted = tuple(ipaddress.ip_network(each, strict=False) for each in log.trusted_proxies)
+    good = _read_all(
+        files, log.format, lambda reader, chunk: past.add(reader.visits(chunk)), lambda **_: None, trusted=trusted
+    )
+    identify = _inquired(list(past.visitors()), config.searchbots) if verify else unverified
+    try:
+        with closing(VisitStore.open(config.data_dir / FILE_NAME, now=time.time())) as store:
+            store.replace_hours(past.hours(identify))
+    except HistoryError as error:
+        raise click.ClickException(str(error)) from error
+    click.echo(f"{past.visits:,} visits taken")
+    sys.exit(0 if good else 1)
+
+
+def _chosen(known: Sequence[LogSettings], label: str | None) -> LogSettings:
+    """The configured log of a label, or the only one."""
+    if label is None and len(known) == 1:
+        return known[0]
+    labels = [log.label for log in known]
+    if not labels:
+        raise click.UsageError("no log is configured: add searchbots: logs: to the configuration")
+    if label is None or label not in labels:
+        raise click.UsageError(f"name the log with --log: one of {', '.join(labels[:20])}")
+    return known[labels.index(label)]
+
+
+def _settings(path: Path | None) -> SearchbotSettings:
+    """Those of the configuration; the defaults where none is named and none stands here."""
+    default = Path("crawlhealth.yml")
+    return SearchbotSettings() if path is None and not default.exists() else load(path or default).searchbots
+
+
+def _inquired(visitors: Sequence[tuple[str, Bot]], settings: SearchbotSettings) -> Identify:
+    """Who visitors are, with a bar on a terminal."""
+    bar: ProgressBar[int] = click.progressbar(
+        length=len(visitors), label="looking up", hidden=not sys.stderr.isatty(), file=sys.stderr
+    )
+    with bar:
+        return inquire(visitors, settings, now=time.time(), advance=lambda: bar.update(1))
+
+
+class _Told(Protocol):
+    def __call__(self, *, lines: int, unreadable: int, bytes_: int) -> object: ...
+
+
+def _read_all(
+    files: Sequence[Path],
+    form: str | None,
+    take: Callable[[LogReader, bytes], object],
+    told: _Told,
+    *,
+    trusted: Sequence[Network] = (),
+) -> bool:
+    """Read files one after another; False when one of them could not be read."""
+    good = True
+    with _Progress(files) as advance:
         for path in files:
             try:
-                good = _scan(path, form, found, advance)
+                good = _read(path, form, take, told, advance=advance, trusted=trusted) and good
             except (OSError, *UNPACKING_FAILED) as error:
                 click.echo(f"{path}: {getattr(error, 'strerror', None) or error}", err=True)
                 good = False
-            failed = failed or not good
-    if as_json:
-        click.echo(json.dumps(report.as_json(found, paths=paths or 0), indent=2, ensure_ascii=False))
-    else:
-        shown = report.PATHS_SHOWN if paths is None else paths
-        click.echo("\n".join(report.as_text(found, paths=shown)))
-    sys.exit(1 if failed else 0)
+    return good
 
 
-def _scan(path: Path, form: str | None, found: Report, advance: _Progress) -> bool:
-    """Take one file into a report; False (and a message) when it has lines and none can be read."""
-    with ExitStack() as closing:
-        raw = sys.stdin.buffer if str(path) == "-" else closing.enter_context(path.open("rb"))
+def _read(
+    path: Path,
+    form: str | None,
+    take: Callable[[LogReader, bytes], object],
+    told: _Told,
+    *,
+    advance: _Progress,
+    trusted: Sequence[Network],
+) -> bool:
+    """Read one file; False (and a message) when it has lines and none can be read."""
+    with ExitStack() as stack:
+        raw = sys.stdin.buffer if str(path) == "-" else stack.enter_context(path.open("rb"))
         chunks = whole_lines(unpacked(cast("IO[bytes]", raw)))
         first = next(chunks, b"")
         name = form or formats.detected(_sample(first))
-        reader = LogReader(formats.reader(name))
+        reader = LogReader(formats.reader(name), trusted=trusted)
         try:
-            for chunk in _chain(first, chunks):
-                found.add(reader.visits(chunk))
+            for chunk in chain((first,) if first else (), chunks):
+                take(reader, chunk)
                 advance(path, raw)
         finally:
-            found.read(lines=reader.lines, unreadable=reader.unreadable, bytes_=reader.bytes)
+            told(lines=reader.lines, unreadable=reader.unreadable, bytes_=reader.bytes)
     if reader.lines and reader.unreadable == reader.lines:
         click.echo(f"{path}: no line can be read as {name}: name its format with --format", err=True)
         return False
     return True
-
-
-def _chain(first: bytes, rest: Iterator[bytes]) -> Iterator[bytes]:
-    if first:
-        yield first
-    yield from rest
 
 
 def _sample(chunk: bytes) -> Iterable[bytes]:
@@ -126,7 +234,3 @@ class _Progress:
             at = raw.tell()
             self._bar.update(at - self._at.get(path, 0))
             self._at[path] = at
-
-
-def _progress(files: Iterable[Path]) -> _Progress:
-    return _Progress(files)

@@ -58,6 +58,19 @@ class LogUpdate:
         self.counters[key] = self.counters.get(key, 0.0) + amount
 
 
+def read_hours(connection: sqlite3.Connection, since: float, until: float) -> list[tuple[HourKey, int]]:
+    """Hours that began in a time, the oldest first, with their visits."""
+    rows = connection.execute(
+        "SELECT hour, tenant, domain, bot, identity, status, visits FROM visit_hours"
+        " WHERE hour >= ? AND hour < ? ORDER BY 1, 2, 3, 4, 5, 6",
+        (since, until),
+    )
+    return [
+        ((hour, tenant, domain, bot, identity, status), visits)
+        for hour, tenant, domain, bot, identity, status, visits in rows
+    ]
+
+
 def create(connection: sqlite3.Connection) -> None:
     """The tables, new in this version of the schema."""
     for statement in (

@@ -13,7 +13,7 @@ from typing import Final, TypeVar
 import msgspec
 
 from crawlhealth.history.database import HistoryError, open_undamaged, transaction
-from crawlhealth.history.visits import CounterKey, HourKey, LogUpdate, Place, PlaceKey, SeenKey, WaitingKey
+from crawlhealth.history.visits import CounterKey, HourKey, LogUpdate, Place, PlaceKey, SeenKey, WaitingKey, read_hours
 
 KEPT_SECONDS: Final = 2 * 365 * 86_400.0
 """How long hours are kept."""
@@ -101,16 +101,10 @@ class VisitStore:
             )
             self._connection.executemany(_ADD_HOUR, ((*key, visits) for key, visits in hours.items()))
 
-    def hours(self, since: float, until: float) -> Iterator[tuple[HourKey, int]]:
+    def hours(self, since: float, until: float) -> list[tuple[HourKey, int]]:
         """Hours that began in a time, the oldest first."""
         with self._using():
-            rows = self._connection.execute(
-                "SELECT hour, tenant, domain, bot, identity, status, visits FROM visit_hours"
-                " WHERE hour >= ? AND hour < ? ORDER BY 1, 2, 3, 4, 5, 6",
-                (since, until),
-            ).fetchall()
-        for row in rows:
-            yield tuple(row[:6]), row[6]
+            return read_hours(self._connection, since, until)
 
     def prune(self, now: float) -> None:
         """Forget the hours that are older than what is kept."""

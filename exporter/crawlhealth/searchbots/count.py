@@ -6,12 +6,13 @@ While a verifier finds out, visits wait in the history beside the place that the
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 from crawlhealth import metrics
 from crawlhealth.history.visits import HOUR, LogUpdate, WaitingKey
 from crawlhealth.searchbots.bots import BOTS
+from crawlhealth.searchbots.formats import Entry
 from crawlhealth.searchbots.model import DispatchDecision, Identify, Identity
 from crawlhealth.searchbots.report import class_of
 from crawlhealth.searchbots.visits import Found
@@ -34,14 +35,22 @@ Kind = tuple[str, str, str, int, int, str]
 """Domain, bot, address, status, hour, and where the dispatcher sent it with its decision, if it said so."""
 
 
+def domain_of(settings: LogSettings) -> Callable[[Entry], str]:
+    """Which domain a line of a log belongs to: always one of the configuration, or "other"."""
+    domains = {domain.lower().encode(): domain for domain in settings.domains}
+    if domains and not settings.domain:
+        return lambda entry: domains.get(entry.host.lower(), OTHER)
+    fixed = settings.domain or OTHER
+    return lambda _: fixed
+
+
 class Count:
     """Counts the visits of one log into updates. `identify` says who a visitor is."""
 
     def __init__(self, settings: LogSettings, identify: Identify) -> None:
         self._settings = settings
         self._identify = identify
-        self._domains = {domain.lower().encode(): domain for domain in settings.domains}
-        self._fixed = settings.domain or ("" if self._domains else OTHER)
+        self._domain = domain_of(settings)
 
     def add(
         self,
@@ -55,7 +64,7 @@ class Count:
         kinds: list[tuple[str, str, bytes, int, int, str, str]] = []
         latest: dict[tuple[str, str, bytes], float] = {}
         for entry, address, bot, stealth in visits:
-            domain = self._fixed or self._domains.get(entry.host.lower(), OTHER)
+            domain = self._domain(entry)
             seen = entry.at if entry.at <= now + AHEAD_SECONDS else now
             name = bot.name
             kinds.append(

@@ -12,6 +12,7 @@ from operator import attrgetter
 from typing import Final
 
 from crawlhealth import metrics, stats
+from crawlhealth.history.visits import HOUR, HourKey
 from crawlhealth.metrics import MetricSpec
 from crawlhealth.outcome import Outcome
 from crawlhealth.tally import Slot, Tally
@@ -71,6 +72,7 @@ class Backfill:
     windows: Callable[[], Iterable[tuple[str, list[Slot]]]]
     verdicts: Callable[[], Iterable[tuple[str, list[Verdict]]]]
     labels: Mapping[str, str]
+    visits: Callable[[], Iterable[tuple[HourKey, int]]] = tuple
 
     def lines(self) -> Iterator[str]:
         """The lines of the text; the whole history of one site is in memory at a time."""
@@ -85,7 +87,25 @@ class Backfill:
             yield from _head(spec)
             for _, verdicts in self.verdicts():
                 yield from self._gauges(spec, values, verdicts)
+        yield from self._visits()
         yield "# EOF\n"
+
+    def _visits(self) -> Iterator[str]:
+        """Visits of search bots: of each series a sample at the beginning of the first hour, and at the end of each."""
+        spec = metrics.SEARCHBOT_VISITS
+        series: dict[Labels, list[tuple[int, int]]] = defaultdict(list)
+        for (hour, *labels), visits in self.visits():
+            series[tuple(map(str, labels))].append((hour, visits))
+        if series:
+            yield from _head(spec)
+        for labels_, hours in series.items():
+            written = self._written(spec, labels_)
+            total, last = 0, None
+            for hour, visits in sorted(hours):
+                if last is None or hour > last:
+                    yield f"{spec.name}{{{written}}} {float(total)!r} {hour}\n"
+                total, last = total + visits, hour + HOUR
+                yield f"{spec.name}{{{written}}} {float(total)!r} {last}\n"
 
     def _counters(self, spec: MetricSpec, amounts: Amounts, slots: Iterable[Slot]) -> Iterator[str]:
         series: dict[Labels, list[tuple[Slot, float]]] = defaultdict(list)

@@ -18,8 +18,9 @@ from crawlhealth.bands import States
 from crawlhealth.evaluate import Before, evaluate
 from crawlhealth.normals import Table
 from crawlhealth.outcome import Source
+from crawlhealth.phases import DAY_HOURS, EFFECTS
 from crawlhealth.scoresettings import ScoreSettings
-from crawlhealth.season import DAY_HOURS, EFFECTS, packed
+from crawlhealth.season import packed
 from crawlhealth.tally import Slot, Tally
 from crawlhealth.verdict import Band, BandState, Baseline, Rates, Signal, Spread, StratumNormal, Unknown, Verdict
 from crawlhealth.verdicts import verdicts

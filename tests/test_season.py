@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 from crawlhealth import season
-from crawlhealth.season import DAY_HOURS, EFFECTS, HOUR
+from crawlhealth.phases import DAY_HOURS, EFFECTS, HOUR
 
 Array = NDArray[np.float64]
 

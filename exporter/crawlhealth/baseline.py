@@ -17,13 +17,13 @@ from numpy.typing import NDArray
 from crawlhealth import marks as hours_judged
 from crawlhealth import season
 from crawlhealth.blocks import ANSWERED, Blocks, merged
-from crawlhealth.cost import per_record
+from crawlhealth.cost import per_records
 from crawlhealth.dispersion import spread_and_lasting
-from crawlhealth.normals import HOSTILE
 from crawlhealth.outcome import Source
+from crawlhealth.phases import EFFECTS
 from crawlhealth.scoresettings import BaselineSettings
 from crawlhealth.verdict import Accepted, Baseline, Rates, Spread, StratumNormal
-from crawlhealth.weighted import OUTCOMES, Sums
+from crawlhealth.weighted import OUTCOMES
 
 Array = NDArray[np.float64]
 
@@ -203,9 +203,10 @@ class _Learnt:
         p95 = _together(hours)
         least, whole = (settings.min_requests, ANSWERED) if robust else (1, OUTCOMES)
         traffic = np.array([source is Source.TRAFFIC for _, source in hours.keys], dtype=np.bool_)
-        self._sums = self._traffic = _summed(total, level)
+        self._sums = paid = _summed(total, level)
         if not traffic.all():
-            self._traffic = _summed(_by_site(hours, np.where(traffic[:, None, None], counts, 0.0)), level)
+            paid = _summed(_by_site(hours, np.where(traffic[:, None, None], counts, 0.0)), level)
+        self._costs = per_records(paid)
         self._used = level & (_requests(total) > 0)
         self._blocks = merged(total, p95, level, least=least, whole=whole)
         several = np.bincount(owner, minlength=len(total)) > 1
@@ -224,13 +225,13 @@ class _Learnt:
             self._row_rates = self._strata.levels(settings.level)
             self._spread, self._lasting = spread_and_lasting(total, p95, usable.spread, least=least, season=moved)
         else:
-            self._effects = np.zeros((len(total), ANSWERED + 1, season.EFFECTS))
+            self._effects = np.zeros((len(total), ANSWERED + 1, EFFECTS))
             self._rates, self._row_rates = self._blocks.means(), self._strata.means()
             self._spread = self._lasting = np.zeros((len(total), 5))
 
     def _season(self, total: Array, usable: NDArray[np.bool_], known: Sequence[Baseline | None]) -> Array:
         """The effects of the hour and the day on each site."""
-        shape = (len(total), ANSWERED + 1, season.EFFECTS)
+        shape = (len(total), ANSWERED + 1, EFFECTS)
         if self._settings.season == "none" or not usable.any():
             return np.zeros(shape)
         hostile = total[..., 1:ANSWERED].transpose(0, 2, 1)
@@ -257,10 +258,10 @@ class _Learnt:
             hours=len(hours),
             newest=self._hours.end - HOUR * (self._level.shape[1] - 1 - int(hours[-1])),
             rates=rates,
-            cost=per_record(Sums(*self._traffic[site].tolist())),
+            cost=self._costs[site],
             strata=self._strata_of(site) if self._robust else (),
-            spread=Spread(**dict(zip(Spread.__struct_fields__, self._spread[site].tolist(), strict=True))),
-            lasting=Spread(**dict(zip(Spread.__struct_fields__, self._lasting[site].tolist(), strict=True))),
+            spread=_spread(self._spread[site]),
+            lasting=_spread(self._lasting[site]),
             season=self._kept(site),
             learnt_at=now,
             accepted_at=change.at if change is not None else None,
@@ -305,11 +306,18 @@ def _together(hours: Hours) -> Array:
 
 
 def _rates(shares: Array, latency: float, tallies: Array | None) -> Rates:
-    values = dict(zip([signal.value for signal in HOSTILE], shares.tolist(), strict=False))
+    hard_block, challenge, soft_block, together = shares.tolist()
     tried = 0.0 if tallies is None else float(tallies[5] + tallies[6])
     return Rates(
-        **values,
+        hard_block=hard_block,
+        challenge=challenge,
+        soft_block=soft_block,
         latency_p95=None if np.isnan(latency) else latency,
         extraction=float(tallies[6]) / tried if tallies is not None and tried > 0 else None,
-        together=float(shares[len(HOSTILE)]),
+        together=together,
     )
+
+
+def _spread(deviations: Array) -> Spread:
+    hard_block, challenge, soft_block, refused, latency = deviations.tolist()
+    return Spread(hard_block=hard_block, challenge=challenge, soft_block=soft_block, refused=refused, latency=latency)

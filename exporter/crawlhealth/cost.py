@@ -5,28 +5,17 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from crawlhealth.tally import Tally
 from crawlhealth.verdict import Cost, Rates
-from crawlhealth.weighted import COLUMNS, OUTCOMES, Sums
+from crawlhealth.weighted import COLUMNS, OUTCOMES
 
 _RECORDS, _RETRIES, _BYTES, _CREDITS = map(COLUMNS.index, ("records_valid", "retries", "bytes", "credits"))
 
 
-def per_record(traffic: Tally | Sums) -> Cost | None:
-    """What one valid record cost in this traffic; None where it brought none, as then no number is true."""
-    records = traffic.records_valid
-    if records <= 0:
-        return None
-    return Cost(
-        requests=traffic.requests / records,
-        retries=traffic.retries / records,
-        bytes=traffic.bytes / records,
-        credits=traffic.credits / records,
-    )
-
-
 def per_records(traffic: NDArray[np.float64]) -> list[Cost | None]:
-    """The same for the traffic of many sites: (N, columns of `weighted.COLUMNS`)."""
+    """What one valid record cost in the traffic of each of N sites; None where it brought none: no number is true then.
+
+    `traffic` has the sums by the columns of `weighted.COLUMNS`; those behind the credits may be missing.
+    """
     records = traffic[:, _RECORDS]
     requests = sum((traffic[:, column] for column in range(1, OUTCOMES)), start=traffic[:, 0])
     sums = np.column_stack([requests, traffic[:, _RETRIES], traffic[:, _BYTES], traffic[:, _CREDITS]])

@@ -8,79 +8,25 @@ hours of the day. Time is UTC.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from crawlhealth.phases import DAY_HOURS, EFFECTS, HOUR, WEEK_DAYS, Phases, PhaseSums, day_of_week
+
 Array = NDArray[np.float64]
 
-HOUR: Final = 3600.0
-DAY_HOURS: Final = 24
-WEEK_DAYS: Final = 7
-EFFECTS: Final = DAY_HOURS + WEEK_DAYS
-"""Effects of the hours of the day, and behind them those of the days of the week."""
-FIRST_DAY: Final = 3
-"""The day of the week, Monday being 0, on which unix time began."""
 LEAST_GAIN: Final = 0.1
 """By this share the squared error of what is foretold must be less for more effects to be believed."""
 LEAST_HOURS: Final = 84
 """So many usable hours of each week are needed, half of them."""
-SHRUNK: Final = 1.0
-"""Each effect is shrunk as by so many usual hours that show none."""
 HALF_TRUSTED: Final = 100.0
 """An hour of so many requests counts half as much as one of very many."""
 SAMPLES: Final = 8
 """A window is read at so many ages, between which it holds equal parts."""
 LEAST_ODDS: Final = 1e-4
 """The smallest share that effects are added to."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Hours:
-    """The hour of the day and the day of the week of H hours."""
-
-    hour: NDArray[np.intp]
-    day: NDArray[np.intp]
-
-    def of(self, effects: Array) -> tuple[Array, Array]:
-        """What effects (..., EFFECTS) add in each hour: by the hour of the day, and by the day of the week."""
-        return effects[..., self.hour], effects[..., DAY_HOURS + self.day]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Several:
-    """Values (M, S, H) of several series with the weights (M, H) of their hours."""
-
-    values: Array
-    weights: Array
-    hours: _Hours
-
-    def part(self, some: slice) -> _Several:
-        """Some of the hours."""
-        hours = _Hours(self.hours.hour[some], self.hours.day[some])
-        return _Several(values=self.values[..., some], weights=self.weights[:, some], hours=hours)
-
-    def error(self, moved: Array | None = None) -> Array:
-        """The squared error of the values about a level and what moves them: (M, S)."""
-        left = self.values if moved is None else self.values - moved
-        level = (left @ self.weights[..., None]) / self.weights.sum(axis=-1)[:, None, None]
-        error: Array = ((left - level) ** 2 @ self.weights[..., None])[..., 0]
-        return error
-
-    def effects(self, known: Array | None = None) -> Array:
-        """The effects that the hours show beside a level, shrunk towards those that are known: (M, S, EFFECTS)."""
-        weights, hours = self.weights, self.hours
-        left = self.values if known is None or not known.any() else self.values - np.add(*hours.of(known))
-        level = (left @ weights[..., None]) / weights.sum(axis=-1)[:, None, None]
-        usual = SHRUNK * weights.sum(axis=-1) / np.maximum((weights > 0).sum(axis=-1), 1)
-        weighed = (left - level) * weights[:, None]
-        of_hour = _means(weighed, weights, hours.hour, DAY_HOURS, usual)
-        weighed -= of_hour[..., hours.hour] * weights[:, None]
-        of_day = _means(weighed, weights, hours.day, WEEK_DAYS, usual * DAY_HOURS / WEEK_DAYS)
-        shown: Array = np.concatenate([of_hour, of_day], axis=-1)
-        return shown if known is None else known + shown
 
 
 def fitted(
@@ -104,8 +50,7 @@ def fitted(
     if len(some):
         of, weights = answered[some], weights[some]
         values = np.concatenate([_log_odds(hostile[some], of[:, None]), np.log(np.maximum(of, 1.0))[:, None]], axis=1)
-        several = _Several(values=_about_a_line(values, weights), weights=weights, hours=_Hours(*_phases(starts)))
-        found[some] = _proved(several, second, known[some])
+        found[some] = _proved(_about_a_line(values, weights), weights, Phases.at(starts), second, known[some])
     if longest == "day":
         found[..., DAY_HOURS:] = 0.0
     return found
@@ -115,7 +60,7 @@ def without(shares: Array, effects: Array, starts: Array) -> Array:
     """What shares (M, S, H) of hours that begin at `starts` (H) would be without effects (M, S + 1, EFFECTS)."""
     found = shares.copy()
     some = _seasonal(effects)
-    of_hour, of_day = _Hours(*_phases(starts)).of(effects[some, :-1])
+    of_hour, of_day = Phases.at(starts).of(effects[some, :-1])
     left = shares[some] * np.exp(-of_hour - of_day)
     found[some] = left / (1 - shares[some] + left)
     return found
@@ -125,7 +70,7 @@ def at_hours(effects: Array, level: Array, starts: Array) -> Array:
     """By how much shares differ from their level (M, S) in hours that begin at `starts` (H): (M, S, H)."""
     found = np.zeros((*level.shape, len(starts)))
     some = _seasonal(effects)
-    of_hour, of_day = _Hours(*_phases(starts)).of(effects[some, :-1])
+    of_hour, of_day = Phases.at(starts).of(effects[some, :-1])
     found[some] = _moved(level[some, :, None], of_hour + of_day)
     return found
 
@@ -140,7 +85,7 @@ def in_windows(effects: Array, level: Array, at: Array, half_lives: Array) -> Ar
     within = (times / HOUR - 0.5) % DAY_HOURS
     first = np.floor(within).astype(np.intp) % DAY_HOURS
     share = within - np.floor(within)
-    day = _day(times)
+    day = day_of_week(times)
     each = np.arange(len(at))[:, None, None]
     by_series = effects.transpose(0, 2, 1)  # series, effect, share
     moved = (
@@ -179,26 +124,22 @@ def _log_odds(some: Array, of: Array) -> Array:
     return np.log((some + 0.5) / (of - some + 0.5))
 
 
-def _phases(starts: Array) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    return (starts // HOUR % DAY_HOURS).astype(np.intp), _day(starts)
+def _proved(values: Array, weights: Array, hours: Phases, second: int, known: Array) -> Array:
+    """The effects that each half of the hours foretells of the other, else those that are known and not disproved.
 
-
-def _day(times: Array) -> NDArray[np.intp]:
-    found: NDArray[np.intp] = (times // (DAY_HOURS * HOUR) + FIRST_DAY).astype(np.intp) % WEEK_DAYS
-    return found
-
-
-def _proved(several: _Several, second: int, known: Array) -> Array:
-    """The effects that each half of the hours foretells of the other, else those that are known and not disproved."""
-    early, late = several.part(slice(None, second)), several.part(slice(second, None))
+    The later half begins with the hour of this number.
+    """
+    early, late = (
+        PhaseSums.of(values[..., some], weights[:, some], hours.some(some))
+        for some in (slice(None, second), slice(second, None))
+    )
     errors = _foretold(early, late) + _foretold(late, early)
     by_day = errors[..., 1] < (1 - LEAST_GAIN) * errors[..., 0]
     by_week = errors[..., 2] < (1 - LEAST_GAIN) * np.minimum(errors[..., 0], errors[..., 1])
-    found = several.effects(known)
-    kept = np.zeros(by_day.shape, dtype=np.bool_)
-    if known.any():
-        before, none = several.error(np.add(*several.hours.of(known))), several.error()
-        kept = (before <= none) & np.any(known != 0, axis=-1)
+    whole = early.plus(late)
+    beside = whole.less(known)
+    kept = (beside.error() <= whole.error()) & np.any(known != 0, axis=-1)
+    found = known + beside.effects()
     by_hour, of_week = found[..., :DAY_HOURS], found[..., DAY_HOURS:]
     of_day = np.where((by_week | by_day)[..., None], by_hour, known[..., :DAY_HOURS] * kept[..., None])
     of_week = np.where(by_week[..., None], of_week, known[..., DAY_HOURS:] * kept[..., None])
@@ -211,19 +152,14 @@ def _about_a_line(values: Array, weights: Array) -> Array:
     place = np.arange(values.shape[-1], dtype=np.float64)
     time = place - (weights @ place / total)[:, None]
     slope = (values @ (weights * time)[..., None])[..., 0] / (weights * time**2).sum(axis=-1)[:, None]
-    left: Array = values - slope[..., None] * time[:, None]
+    level = (values @ weights[..., None]) / total[:, None, None]
+    left: Array = values - level - slope[..., None] * time[:, None]
     return left
 
 
-def _foretold(learnt: _Several, asked: _Several) -> Array:
+def _foretold(learnt: PhaseSums, asked: PhaseSums) -> Array:
     """The squared errors of what one half foretells of the other by its level, by hours of the day, and by both."""
-    by_hour, by_day = asked.hours.of(learnt.effects())
-    return np.stack([asked.error(), asked.error(by_hour), asked.error(by_hour + by_day)], axis=-1)
-
-
-def _means(weighed: Array, weights: Array, phase: NDArray[np.intp], phases: int, shrunk: Array) -> Array:
-    """The means by phase of values (M, S, H) that are weighed, shrunk towards 0."""
-    places = (phase[:, None] == np.arange(phases)).astype(np.float64)
-    total = weights @ places + shrunk[:, None]
-    means: Array = (weighed @ places) / total[:, None]
-    return means
+    both = learnt.effects()
+    hours = both.copy()
+    hours[..., DAY_HOURS:] = 0.0
+    return np.stack([asked.error(), asked.less(hours).error(), asked.less(both).error()], axis=-1)

@@ -68,15 +68,19 @@ def _selected(selector: promql.VectorSelector, known: Mapping[str, frozenset[str
     return known[selector.name]
 
 
+_CHOOSING = {"topk", "bottomk"}
+"""What leaves series as they are."""
+
+
 def _aggregated(node: promql.AggregateExpr, known: Mapping[str, frozenset[str]]) -> frozenset[str]:
     inner = labels_of(node.expr, known)
     if node.modifier is None:
-        return inner if str(node.op) in {"topk", "bottomk"} else frozenset()
+        return inner if str(node.op) in _CHOOSING else frozenset()
     named = list(node.modifier.labels)
     if node.modifier.type == promql.AggModifierType.Without:
         return inner - set(named)
     _has(inner, named, str(node))
-    return frozenset(named)
+    return inner if str(node.op) in _CHOOSING else frozenset(named)
 
 
 def _combined(node: promql.BinaryExpr, known: Mapping[str, frozenset[str]]) -> frozenset[str]:

@@ -22,12 +22,21 @@ from crawlhealth.bundle.model import Scope
 from crawlhealth.bundle.rules import expression
 from crawlhealth.demo.setting import TIME_SCALE
 from crawlhealth.demo.story import MAYBE, TOLD
+from dashboards.test_boards import dashboards, queries, substituted
 from waiting import until
 
 pytestmark = [pytest.mark.compat, pytest.mark.timeout(600)]
 OPTIONS = bundle.Options(time_scale=TIME_SCALE)
 OF_THE_MACHINE = {alert.name for alert in bundle.alerts(OPTIONS) if alert.scope is Scope.EXPORTER}
 """Alerts on how late or busy the exporter is: two seconds too late on the clock of the demo, where all of this runs."""
+NOT_IN_THE_STORY = {
+    *(f"Cost of a valid record {query}" for query in "ABCD"),
+    *(f"{volume} in an hour {query}" for volume in ("Requests", "Valid records") for query in "AB"),
+    "Alerts of the site A",
+    "Accepted as normal",
+    "Planned stops",
+}
+"""What the dashboard of the shop is without: its canaries crawl alone, and at the end all is well and nobody decided."""
 every_engine = pytest.mark.parametrize("engine", ENGINES, ids=str)
 
 
@@ -86,6 +95,21 @@ def test_every_expression_is_answered_without_a_warning(engine: Engine, server: 
             series = server.query(expression(rule, OPTIONS))
             labels = [tuple(sorted((k, v) for k, v in one["metric"].items() if k != "__name__")) for one in series]
             assert len(labels) == len(set(labels)), rule.name
+
+
+@every_engine
+def test_every_query_of_the_dashboards_is_answered_without_a_warning(engine: Engine, server: Server) -> None:
+    for dashboard in dashboards(OPTIONS).values():
+        for of, expr in queries(dashboard):
+            labels = [tuple(sorted(one["metric"].items())) for one in server.query(substituted(dashboard, expr))]
+            assert len(labels) == len(set(labels)), of
+
+
+@every_engine
+def test_the_site_dashboard_shows_the_story(engine: Engine, server: Server) -> None:
+    site = dashboards(OPTIONS)["grafana/dashboards/crawlhealth-site.json"]
+    empty = {of.partition(": ")[2] for of, expr in queries(site) if not server.query(substituted(site, expr))}
+    assert empty <= NOT_IN_THE_STORY
 
 
 @every_engine

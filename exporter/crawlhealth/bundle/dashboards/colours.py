@@ -18,6 +18,7 @@ PINK: Final = "#d58ab8"
 YELLOW: Final = "#f0e442"
 VERMILLION: Final = "#dd6b20"
 GREY: Final = "#8c8c8c"
+DARK: Final = "#6b6b6b"
 PALE: Final = "#a8a8a8"
 MUTED: Final = "#4a4f57"
 """Of a count that is nothing: a red 0 would alarm."""
@@ -32,7 +33,8 @@ SIGNALS: Final[Mapping[str, str]] = {
     "challenge": YELLOW,
     "soft_block": PINK,
     "latency": SKY,
-    "refused_cap": GREY,
+    "refused_cap": DARK,
+    "refused": DARK,
     "extraction": GREEN,
 }
 OUTCOMES: Final[Mapping[str, str]] = {
@@ -46,7 +48,7 @@ SEVERITIES: Final[Mapping[str, str]] = {"critical": RED, "warning": AMBER, "info
 IDENTITIES: Final[Mapping[str, str]] = {
     "verified": BLUE,
     "fake": RED,
-    "unverifiable": PALE,
+    "unverifiable": GREY,
     "unverified": AMBER,
     "stealth": PINK,
 }
@@ -54,7 +56,7 @@ DECISIONS: Final[Mapping[str, str]] = {"sent": BLUE, "stayed": PALE, "over_quota
 PHASES: Final[Mapping[str, str]] = {
     "dns": PINK,
     "connect": YELLOW,
-    "tls": GREEN,
+    "tls": VERMILLION,
     "first_byte": BLUE,
     "transfer": SKY,
 }

@@ -130,7 +130,7 @@ def _custom(panel: Panel) -> object | None:
         case Kind.STATES:
             return statetimeline.FieldConfig(line_width=0, fill_opacity=90)
         case Kind.TABLE:
-            return {"align": "auto", "cellOptions": {"type": "auto"}, "filterable": False}
+            return {"align": "auto", "cellOptions": {"type": "auto"}, "filterable": False, "inspect": False}
         case _:
             return None
 

@@ -1,0 +1,159 @@
+"""What a preview makes of answers: variables put in, values in words and colours, tables merged."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from crawlhealth.bundle.preview import PreviewError
+from crawlhealth.bundle.preview.asking import Series
+from crawlhealth.bundle.preview.choosing import named, put_in, span
+from crawlhealth.bundle.preview.clock import ticks
+from crawlhealth.bundle.preview.frames import rows
+from crawlhealth.bundle.preview.looks import legend, look, written
+from crawlhealth.cli import main
+from crawlhealth.demo.processes import free_port
+
+NOW = 1_796_040_000.0
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        pytest.param('x{site=~"$site"}', 'x{site=~"a\\\\.b"}', id="one value, escaped"),
+        pytest.param('x{bot=~"$bot"}', 'x{bot=~"(a|b)"}', id="several"),
+        pytest.param('x{route=~"${route}"}', 'x{route=~".+"}', id="all of them"),
+        pytest.param("rate(x[$__rate_interval])", "rate(x[60s])", id="the rate's interval"),
+        pytest.param("x[$__range]", "x[3600s]", id="the whole range"),
+    ],
+)
+def test_what_is_chosen_is_put_in(text: str, said: str) -> None:
+    assert put_in(text, {"site": ("a.b",), "bot": ("a", "b"), "route": ()}, 10, 3600) == said
+
+
+def test_a_variable_that_is_not_there_is_told() -> None:
+    with pytest.raises(PreviewError, match="no variable sit"):
+        put_in('x{site=~"$sit"}', {"site": ()}, 10, 3600)
+    assert named("$site: now", {"site": ("books",)}) == "books: now"
+
+
+def test_a_time_range_is_read() -> None:
+    assert span({"time": {"from": "now-24h"}}) == 86400
+    with pytest.raises(PreviewError, match="yesterday"):
+        span({"time": {"from": "yesterday"}})
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "decimals", "said"),
+    [
+        pytest.param(0.5, "percentunit", 0, "50%", id="a share"),
+        pytest.param(0.012, "percentunit", None, "1.2%", id="a small share"),
+        pytest.param(1000 * (NOW - 7200), "dateTimeFromNow", None, "2.0 hours ago", id="a moment"),
+        pytest.param(1000 * (NOW + 86400 * 20), "dateTimeFromNow", None, "in 20 days", id="a moment to come"),
+        pytest.param(0.25, "s", None, "250 ms", id="a short time"),
+        pytest.param(3 * 2**20, "bytes", None, "3.0 MiB", id="bytes"),
+        pytest.param(2.5, "suffix: ×", 1, "2.5 ×", id="a unit of our own"),
+        pytest.param(12_345, "short", None, "12.3 K", id="thousands"),
+        pytest.param(61.7, "none", 0, "62", id="no unit"),
+    ],
+)
+def test_a_number_is_written_with_its_unit(value: float, unit: str, decimals: int | None, said: str) -> None:
+    assert written(value, unit, decimals, NOW) == said
+
+
+PANEL: dict[str, Any] = {
+    "fieldConfig": {
+        "defaults": {
+            "unit": "none",
+            "mappings": [
+                {"type": "value", "options": {"1": {"text": "up", "color": "#00ff00"}}},
+                {"type": "special", "options": {"match": "null+nan", "result": {"text": "no score"}}},
+            ],
+            "thresholds": {"steps": [{"value": None, "color": "#ff0000"}, {"value": 80, "color": "#0000ff"}]},
+        },
+        "overrides": [
+            {
+                "matcher": {"id": "byRegexp", "options": "/^(?:now.*)$/"},
+                "properties": [
+                    {"id": "color", "value": {"mode": "fixed", "fixedColor": "#123456"}},
+                    {"id": "custom.lineWidth", "value": 3},
+                ],
+            },
+            {
+                "matcher": {"id": "byName", "options": "Value #A"},
+                "properties": [{"id": "displayName", "value": "Score"}],
+            },
+        ],
+    }
+}
+
+
+def test_a_value_has_the_words_and_the_colour_that_the_panel_says() -> None:
+    shown = look(PANEL, "other")
+    assert [shown.text(value, NOW) for value in (1.0, 90.0, None, "word")] == ["up", "90", "no score", "word"]
+    assert [shown.shade(value) for value in (1.0, 90.0, 20.0, "word")] == ["#00ff00", "#0000ff", "#ff0000", None]
+    assert look(PANEL, "now one").colour == "#123456"
+    assert look(PANEL, "now one").custom == {"lineWidth": 3}
+    assert look(PANEL, "Value #A").title == "Score"
+
+
+def test_a_legend_is_filled_with_labels() -> None:
+    assert legend("{{site}} {{route}}", {"site": "books"}) == "books"
+
+
+def series(value: float, **labels: str) -> Series:
+    return Series(labels=labels, points=((NOW, value),))
+
+
+def test_answers_are_merged_by_what_they_share_sorted_and_chosen() -> None:
+    panel = {
+        "transformations": [
+            {"id": "merge", "options": {}},
+            {"id": "sortBy", "options": {"sort": [{"field": "Value #B", "desc": True}]}},
+            {"id": "filterFieldsByName", "options": {"include": {"names": ["site", "signal", "Value #A"]}}},
+        ]
+    }
+    scores = [series(90, site="a"), series(40, site="b")]
+    reasons = [
+        series(3, site="a", signal="latency"),
+        series(30, site="b", signal="challenge"),
+        series(1, site="c", signal="x"),
+    ]
+    assert rows(panel, [scores, reasons]) == [
+        {"site": "b", "signal": "challenge", "Value #A": 40},
+        {"site": "a", "signal": "latency", "Value #A": 90},
+        {"site": "c", "signal": "x", "Value #A": None},
+    ]
+    assert rows(panel, [[], []]) == []
+
+
+def test_an_axis_has_round_moments() -> None:
+    places, texts = ticks(NOW - 3 * 3600, NOW, most=4)
+    assert len(places) <= 4
+    assert all(place % 3600 == 0 for place in places)
+    assert all(text.endswith(":00") for text in texts)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        pytest.param(("--choose", "books"), "write VARIABLE=VALUE", id="a choice without a variable"),
+        pytest.param(("--prometheus", "localhost"), "write it whole, as http://", id="half an address"),
+        pytest.param(("--width", "20"), "is not in the range", id="a stamp"),
+    ],
+)
+def test_a_wrong_option_is_told(arguments: tuple[str, ...], said: str, tmp_path: Path) -> None:
+    result = CliRunner().invoke(main, ["bundle", "--preview", str(tmp_path / "pictures"), *arguments])
+    assert result.exit_code == 2
+    assert said in " ".join(result.output.split())
+
+
+def test_a_prometheus_that_is_not_there_is_told(tmp_path: Path) -> None:
+    url = f"http://127.0.0.1:{free_port()}"
+    result = CliRunner().invoke(main, ["bundle", "--preview", str(tmp_path), "--prometheus", url])
+    assert result.exit_code == 1
+    assert f"{url} does not answer as Prometheus does" in result.output
+    assert list(tmp_path.iterdir()) == []

@@ -9,8 +9,11 @@
 | `site_signal:crawlhealth_penalty_points` | site, signal | points that a signal costs |
 | `site_route_outcome:crawl_requests:increase1h` | site, route, source, outcome | requests of the last hour |
 | `site_route:crawl_requests:increase1h` | site, route | the same, all sources and outcomes together |
+| `site_route:crawl_errors:increase1h`, `…answered…`, `…refused…` | site, route | those that ended so |
 | `site_route:crawl_errors:ratio1h`, `site:crawl_errors:ratio1h` | site (, route) | errors among them |
 | `site_route:crawl_refused:ratio1h`, `site:crawl_refused:ratio1h` | site (, route) | refused among the answered |
+| `site:crawl_errors:ratio1h_best_route`, `site:crawl_refused:…` | site | the least of its routes with requests enough |
+| `site:crawl_errors:ratio1h_by_the_hour` | site | errors among them, once an hour |
 | `site:crawl_errors:ratio1h_median7d` | site | the usual share of errors: median of a week, without the last day |
 
 `volume.py` adds `site:crawl_requests:…`, `site:crawl_records:…` and `domain_bot:searchbot_visits:…`; group labels come
@@ -39,37 +42,77 @@ JUDGED: Final = (
     Record(name="site:crawlhealth_parser_score", expr='min by ($by) (crawlhealth_parser_score{job="$job"})'),
 )
 
+REQUESTS: Final = Record(
+    name="site_route_outcome:crawl_requests:increase1h",
+    expr="sum by ($by, route, source, outcome) (increase(crawlhealth_requests_total{$traffic}[1h]))",
+)
+"""An hour of every counter of requests, read once for all rules: nothing else of theirs costs as much."""
+TRAFFIC: Final = 'source="traffic"'
 _REFUSED: Final = 'outcome=~"hard_block|challenge|soft_block"'
+_ANSWERED: Final = 'outcome!="error"'
+ENOUGH: Final = 10
+"""Requests of the hour that make the share of a route worth reading."""
 
 
-def _hour(by: str, matcher: str = "") -> str:
-    """The requests of the last hour that `matcher` chooses, by labels."""
-    chosen = f"{{{matcher}}}" if matcher else ""
-    return f"sum by ({by}) (last_over_time(site_route_outcome:crawl_requests:increase1h{chosen}[15m]))"
+def recent(record: str) -> str:
+    """The last result of another rule that is evaluated every minute."""
+    return f"last_over_time({record}[5m])"
 
 
-def _ratio(name: str, by: str, *, part: str, whole: str = "") -> Record:
-    counted, among = _hour(by, part), _hour(by, whole)
-    return Record(name=name, expr=f"({counted} or 0 * {among})\n/ ({among} > 0)")
+def requests(matcher: str) -> str:
+    """The requests of the last hour by route, source and outcome."""
+    return recent(f"{REQUESTS.name}{{{matcher}}}")
 
 
+def _counted(name: str, matcher: str) -> Record:
+    """Requests of the last hour by route: all series of outcomes are read for these, and for nothing else."""
+    return Record(name=f"site_route:{name}:increase1h", expr=f"sum by ($by, route) ({requests(matcher)})")
+
+
+def _either(one: str, other: str) -> str:
+    return f"({one} or 0 * {other})"
+
+
+def _ratio(part: str, whole: str) -> tuple[Record, Record]:
+    """The share of a part among a whole: by route, and of the site."""
+    of_route = [recent(f"site_route:{name}:increase1h") for name in (part, whole)]
+    of_site = [f"sum by ($by) ({one})" for one in of_route]
+    return (
+        Record(name=f"site_route:{part}:ratio1h", expr=f"{_either(*of_route)}\n/ ({of_route[1]} > 0)"),
+        Record(name=f"site:{part}:ratio1h", expr=f"{_either(*of_site)}\n/ ({of_site[1]} > 0)"),
+    )
+
+
+def of_routes(name: str) -> str:
+    """The share of each route that had requests enough."""
+    return f"{recent(f'site_route:{name}:ratio1h')} and {recent('site_route:crawl_requests:increase1h')} >= {ENOUGH}"
+
+
+_ERRORS: Final = recent("site_route:crawl_errors:increase1h")
+_ANSWERS: Final = recent("site_route:crawl_answered:increase1h")
 HOURLY: Final = (
+    _counted("crawl_errors", 'outcome="error"'),
+    _counted("crawl_refused", _REFUSED),
+    _counted("crawl_answered", _ANSWERED),
     Record(
-        name="site_route_outcome:crawl_requests:increase1h",
-        expr="sum by ($by, route, source, outcome) (increase(crawlhealth_requests_total{$traffic}[1h]))",
+        name="site_route:crawl_requests:increase1h",
+        expr=f"{_ANSWERS} + {_ERRORS}\nor {_ANSWERS}\nor {_ERRORS}",
     ),
-    Record(name="site_route:crawl_requests:increase1h", expr=_hour("$by, route")),
-    _ratio("site_route:crawl_errors:ratio1h", "$by, route", part='outcome="error"'),
-    _ratio("site_route:crawl_refused:ratio1h", "$by, route", part=_REFUSED, whole='outcome!="error"'),
-    _ratio("site:crawl_errors:ratio1h", "$by", part='outcome="error"'),
-    _ratio("site:crawl_refused:ratio1h", "$by", part=_REFUSED, whole='outcome!="error"'),
+    *_ratio("crawl_errors", "crawl_requests"),
+    *_ratio("crawl_refused", "crawl_answered"),
+    Record(name="site:crawl_errors:ratio1h_best_route", expr=f"min by ($by) ({of_routes('crawl_errors')})"),
+    Record(name="site:crawl_refused:ratio1h_best_route", expr=f"min by ($by) ({of_routes('crawl_refused')})"),
 )
 
 USUAL: Final = (
     Record(
+        name="site:crawl_errors:ratio1h_by_the_hour",
+        expr=f"{recent('site:crawl_errors:ratio1h')}\nand on () vector(time() % ${{1h}}) < ${{5m}}",
+    ),
+    Record(
         name="site:crawl_errors:ratio1h_median7d",
-        expr="quantile_over_time(0.5, site:crawl_errors:ratio1h[7d:1h] offset 1d)",
+        expr="quantile_over_time(0.5, site:crawl_errors:ratio1h_by_the_hour[7d] offset 1d)",
     ),
 )
 USUAL_INTERVAL: Final = timedelta(minutes=5)
-"""A week is read over and over: seldom is enough, and any less would leave gaps between two results."""
+"""The first result in an hour is what is remembered of it: any less often, and an hour would have none."""

@@ -9,6 +9,7 @@ Three things are judged alike: production requests of a site (`site:crawl_reques
 | `…:increase1h_median7d`, `…:increase1d_median7d` | the median of the seven days before, at this time of day |
 | `…:increase1h_reference`, `…:increase1d_reference` | yesterday's; the median where that is out of line with it |
 | `…:increase1h_least` | the least median of an hour and a quarter to either side of this time of day |
+| `…:increase1h_busy` | what a third of the day's hours lead one to expect at least |
 | `…:volume_ratio`, `…:volume_ratio1d` | the share of the reference that was counted, where that is at least 100 |
 | `…:volume_halved` | 1: half is gone and no week had it so, 0: not; absent where there is too little to tell |
 | `…:increase1d_avg3d` | a day's count, over three days: what slow changes are looked for in |
@@ -34,15 +35,24 @@ from typing import Final
 
 from crawlhealth.bundle.alerts import volume as alerts
 from crawlhealth.bundle.model import Alert, Group, Options, Record
+from crawlhealth.bundle.recording import TRAFFIC
+from crawlhealth.bundle.recording import requests as counts
 from crawlhealth.bundle.volumetrust import LOGS_BEHIND, Subject, lagging, trusted
 
-INTERVAL: Final = timedelta(minutes=2)
+INTERVAL: Final = timedelta(minutes=4)
+"""Ranges of a day are read of these results: half as many as two minutes would give cost half."""
 EXPECTED: Final = 100
 """How much an hour, or a day, must lead one to expect before half of it can be missed."""
 SEEN: Final = 20
 """How much expected is enough to see that all is well again, on something that is judged by the hour at other times."""
 AS_QUIET: Final = 0.6
 """The share of last week's volume that still is what last week was."""
+ADVISED: Final = Record(
+    name="site:crawl_advice:share",
+    expr='min by ($by) (min_over_time(crawlhealth_advice_concurrency_ratio{job="$job"}[5m]))\n'
+    '/ max by ($by) (max_over_time(crawlhealth_advice_revisit_multiplier{job="$job"}[5m]))',
+)
+"""How much of the usual volume advice leaves: recorded, since a day of it is read over and over."""
 
 
 def groups(options: Options) -> tuple[Group, ...]:
@@ -51,21 +61,24 @@ def groups(options: Options) -> tuple[Group, ...]:
     bots = tuple(dict.fromkeys((*options.group_labels, "tenant", "domain", "bot")))
     requests = Subject(
         prefix="site:crawl_requests",
-        counter='crawlhealth_requests_total{$traffic,source="traffic"}',
+        hour=counts(TRAFFIC),
+        shown='crawlhealth_requests_total{job="$job",source="traffic",outcome="ok"}',
         labels=sites,
         unreliable="site:crawl_requests:unreliable",
         advised=True,
     )
     records = Subject(
         prefix="site:crawl_records",
-        counter='crawlhealth_records_total{$traffic,result="valid"}',
+        hour='increase(crawlhealth_records_total{$traffic,result="valid"}[1h])',
+        shown='crawlhealth_records_total{job="$job",result="valid"}',
         labels=sites,
         unreliable="site:crawl_requests:unreliable",
         advised=True,
     )
     visits = Subject(
         prefix="domain_bot:searchbot_visits",
-        counter='crawlhealth_searchbot_visits_total{job="$job",identity="verified"}',
+        hour='increase(crawlhealth_searchbot_visits_total{job="$job",identity="verified"}[1h])',
+        shown='crawlhealth_searchbot_visits_total{job="$job",identity="verified"}',
         labels=bots,
         unreliable="domain_bot:searchbot_visits:unreliable",
         advised=False,
@@ -74,7 +87,7 @@ def groups(options: Options) -> tuple[Group, ...]:
         _group(
             requests,
             options,
-            lagging(requests, options, "instance:crawl_exporter:behind"),
+            (*lagging(requests, options, "instance:crawl_exporter:behind"), ADVISED),
             alerts.requests(requests.on),
         ),
         _group(records, options, (), alerts.records(records.on)),
@@ -105,7 +118,7 @@ def _counts(subject: Subject, options: Options) -> tuple[Record, ...]:
     return (
         Record(
             name=f"{p}:increase1h",
-            expr=f"sum by ({on}) (increase({subject.counter}[1h]))\n"
+            expr=f"sum by ({on}) ({subject.hour})\n"
             f"or 0 * (last_over_time({p}:increase1h_reference[15m]) > 0)\n{trusted(subject, options)}",
         ),
         Record(name=f"{p}:increase1h_median7d", expr=f"quantile by ({on}) (0.5,\n{hours}\n)"),
@@ -114,6 +127,7 @@ def _counts(subject: Subject, options: Options) -> tuple[Record, ...]:
             expr=_reference(p, on, "increase1h"),
         ),
         Record(name=f"{p}:increase1h_least", expr=f"min_over_time({p}:increase1h_median7d[2h30m] offset 22h45m)"),
+        Record(name=f"{p}:increase1h_busy", expr=f"quantile_over_time(0.67, {p}:increase1h_least[1d])"),
         Record(
             name=f"{p}:increase1d",
             expr=f"24 * avg_over_time({p}:increase1h[1d])\nand last_over_time({p}:increase1h[6h] offset 20h)",
@@ -139,7 +153,7 @@ def _judgement(subject: Subject, options: Options) -> tuple[Record, ...]:
     day = _halved(subject, "volume_ratio1d", "increase1d", "1d")
     least = f"last_over_time({p}:increase1h_least[15m])"
     shifted = f"\n    unless on ({on}) last_over_time({p}:increase1h[15m]) >= on ({on}) 0.5 * {least}"
-    by_hour = f"on ({on}) (quantile_over_time(0.67, {p}:increase1h_least[1d]) >= {EXPECTED})"
+    by_hour = f"on ({on}) (last_over_time({p}:increase1h_busy[15m]) >= {EXPECTED})"
     return (
         Record(
             name=f"{p}:volume_ratio",
@@ -177,10 +191,8 @@ def _halved(subject: Subject, ratio: str, count: str, advised: str) -> str:
     less = ""
     if subject.advised:
         less = (
-            f"\n    unless on ({on}) last_over_time({p}:{ratio}[15m]) >= on ({on}) 0.5 * (\n"
-            f'      min by ({on}) (min_over_time(crawlhealth_advice_concurrency_ratio{{job="$job"}}[{advised}]))\n'
-            f'      / max by ({on}) (max_over_time(crawlhealth_advice_revisit_multiplier{{job="$job"}}[{advised}]))\n'
-            f"    )"
+            f"\n    unless on ({on}) last_over_time({p}:{ratio}[15m])"
+            f" >= on ({on}) 0.5 * min_over_time({ADVISED.name}[{advised}])"
         )
     return f"{_now(p, on, ratio, count)} < 0.5{quiet}{less}"
 

@@ -12,13 +12,15 @@ LAG_SECONDS: Final = 300
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subject:
-    """Something with a volume: the prefix of its records, the counter's selector, and the labels it is told apart by.
+    """Something with a volume: the prefix of its records, what counts its last hour, the labels it is told apart by.
 
+    `shown` selects one series of its counter for each of its ways, as the exporter shows all others beside it.
     `unreliable` is the record that says where counts are not to be trusted; `advised` whether crawlers take advice.
     """
 
     prefix: str
-    counter: str
+    hour: str
+    shown: str
     labels: tuple[str, ...]
     unreliable: str
     advised: bool
@@ -44,7 +46,6 @@ def lagging(subject: Subject, options: Options, behind: str, logs: str = "") -> 
     """Which exporters lag behind, and what has its counts from them. One that is down keeps what it had."""
     where = ", ".join((*options.group_labels, "instance"))
     trouble = _EXPORTER_BEHIND.replace("%s", where) + logs
-    own = subject.counter.replace("$traffic", 'job="$job"')
     level, _, metric = subject.prefix.partition(":")
     series = f"{level}_instance:{metric}:series"
     here = ", ".join(dict.fromkeys((*subject.labels, "instance")))
@@ -52,7 +53,8 @@ def lagging(subject: Subject, options: Options, behind: str, logs: str = "") -> 
         Record(name=behind, expr=f"count by ({where}) (\n{_indented(trouble)}\n)"),
         Record(
             name=series,
-            expr=f'count by ({here}) ({own})\nor last_over_time({series}[2h]) and on ({where}) (up{{job="$job"}} == 0)',
+            expr=f"count by ({here}) ({subject.shown})\n"
+            f'or last_over_time({series}[2h]) and on ({where}) (up{{job="$job"}} == 0)',
         ),
         Record(
             name=subject.unreliable,

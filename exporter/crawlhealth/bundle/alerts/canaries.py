@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import Final
 
 from crawlhealth.bundle.alerts.text import ADVICE, SCORE
-from crawlhealth.bundle.model import Alert, Group, Options, Severity
+from crawlhealth.bundle.model import Alert, Group, Options, Record, Severity
 
 _ONE: Final = "$by, canary, route"
 _WRONG_VALUES: Final = (
@@ -29,13 +29,17 @@ WRONG_VALUE: Final = Alert(
         + " You decide: look at the page yourself, then stop storing the site's data, or correct the known answer."
     ),
 )
+RIGHT: Final = Record(
+    name="site_canary_route_value:crawl_canary_value_ok:avg30m",
+    expr=f'min by ({_ONE}, value) (avg_over_time(crawlhealth_canary_value_ok{{job="$job"}}[30m]))',
+)
+"""How often a value was right through each route: recorded, since the most and the least of it are compared."""
 DISAGREEMENT: Final = Alert(
     name="CrawlCanaryDisagreement",
     expr=(
-        'max by ($by, canary, value) (avg_over_time(crawlhealth_canary_value_ok{job="$job"}[$window]))\n'
-        '- min by ($by, canary, value) (avg_over_time(crawlhealth_canary_value_ok{job="$job"}[$window])) >= 0.25\n'
-        'or (max by ($by, canary, value) (crawlhealth_canary_value{job="$job"})\n'
-        '    - min by ($by, canary, value) (crawlhealth_canary_value{job="$job"}) > 0)\n'
+        f"max by ($by, canary, value) (last_over_time({RIGHT.name}[5m]))\n"
+        f"- min by ($by, canary, value) (last_over_time({RIGHT.name}[5m])) >= 0.25\n"
+        'or (stddev by ($by, canary, value) (crawlhealth_canary_value{job="$job"}) > 0)\n'
         'and on ($on, canary, value) max by ($by, canary, value) (crawlhealth_canary_value_ok{job="$job"}) == 0'
     ),
     for_=timedelta(minutes=15),
@@ -104,5 +108,5 @@ STALE: Final = Alert(
 
 def groups(_options: Options) -> tuple[Group, ...]:
     """The canaries' rules."""
-    rules = (WRONG_VALUE, DISAGREEMENT, FAILING, LATE, STALE)
-    return (Group(file="canaries", name="crawlhealth-canaries", rules=rules),)
+    rules = (RIGHT, WRONG_VALUE, DISAGREEMENT, FAILING, LATE, STALE)
+    return (Group(file="canaries", name="crawlhealth-canaries", rules=rules, interval=timedelta(minutes=1)),)

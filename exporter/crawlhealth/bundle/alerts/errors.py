@@ -11,7 +11,7 @@ from typing import Final
 
 from crawlhealth.bundle.alerts.text import ADVICE, DIAGNOSIS, SCORE
 from crawlhealth.bundle.model import Alert, Group, Options, Severity
-from crawlhealth.bundle.recording import HOURLY, USUAL, USUAL_INTERVAL
+from crawlhealth.bundle.recording import HOURLY, REQUESTS, USUAL, USUAL_INTERVAL, of_routes, recent
 
 ERRORS: Final = 0.2
 """The share of errors from which a site or route is told of, unless that is usual for the site."""
@@ -20,15 +20,6 @@ ALWAYS: Final = 0.5
 WELL: Final = 0.1
 """The share of failures under which a route is well."""
 REFUSED: Final = 0.5
-ENOUGH: Final = 10
-"""Requests of the hour that make a share worth reading."""
-
-
-def _routes(metric: str) -> str:
-    return (
-        f"(last_over_time(site_route:{metric}:ratio1h[15m])"
-        f" and last_over_time(site_route:crawl_requests:increase1h[15m]) >= {ENOUGH})"
-    )
 
 
 _REASONS: Final = (
@@ -40,10 +31,10 @@ _REASONS: Final = (
 ERRORS_HIGH: Final = Alert(
     name="CrawlErrorsHigh",
     expr=(
-        f"last_over_time(site:crawl_errors:ratio1h[15m]) >= {ERRORS}\n"
-        f"and on ($on) min by ($by) {_routes('crawl_errors')} >= {WELL}\n"
+        f"{recent('site:crawl_errors:ratio1h')} >= {ERRORS}\n"
+        f"and on ($on) {recent('site:crawl_errors:ratio1h_best_route')} >= {WELL}\n"
         "unless on ($on) (\n"
-        "  last_over_time(site:crawl_errors:ratio1h[15m])\n"
+        f"  {recent('site:crawl_errors:ratio1h')}\n"
         f"  < clamp_max(2 * last_over_time(site:crawl_errors:ratio1h_median7d[15m]), {ALWAYS})\n"
         ")"
     ),
@@ -61,7 +52,10 @@ ERRORS_HIGH: Final = Alert(
 )
 ROUTE_ERRORS_HIGH: Final = Alert(
     name="CrawlRouteErrorsHigh",
-    expr=(f"{_routes('crawl_errors')} >= {ERRORS}\nand on ($on) min by ($by) {_routes('crawl_errors')} < {WELL}"),
+    expr=(
+        f"({of_routes('crawl_errors')}) >= {ERRORS}\n"
+        f"and on ($on) {recent('site:crawl_errors:ratio1h_best_route')} < {WELL}"
+    ),
     for_=timedelta(minutes=15),
     window=timedelta(hours=1),
     severity=Severity.WARNING,
@@ -75,7 +69,10 @@ ROUTE_ERRORS_HIGH: Final = Alert(
 )
 ROUTE_FAILING: Final = Alert(
     name="CrawlRouteFailing",
-    expr=(f"{_routes('crawl_refused')} >= {REFUSED}\nand on ($on) min by ($by) {_routes('crawl_refused')} < {WELL}"),
+    expr=(
+        f"({of_routes('crawl_refused')}) >= {REFUSED}\n"
+        f"and on ($on) {recent('site:crawl_refused:ratio1h_best_route')} < {WELL}"
+    ),
     for_=timedelta(minutes=15),
     window=timedelta(hours=1),
     severity=Severity.WARNING,
@@ -92,9 +89,10 @@ ROUTE_FAILING: Final = Alert(
 
 
 def groups(_options: Options) -> tuple[Group, ...]:
-    """The rules of errors and routes: counts of an hour first, then what is read from them."""
+    """The rules of errors and routes: what is read from counts of an hour, which volumes are read from, too."""
     alerts = (ERRORS_HIGH, ROUTE_ERRORS_HIGH, ROUTE_FAILING)
     return (
+        Group(file="requests", name="crawlhealth-requests", rules=(REQUESTS,), interval=timedelta(minutes=1)),
         Group(file="errors", name="crawlhealth-errors", rules=(*HOURLY, *alerts), interval=timedelta(minutes=1)),
         Group(file="errors", name="crawlhealth-errors-usual", rules=USUAL, interval=USUAL_INTERVAL),
     )

@@ -11,8 +11,8 @@ from datetime import timedelta
 from typing import Final
 
 from crawlhealth.bundle.alerts.text import ADVICE, DIAGNOSIS, SCORE, VERDICT
-from crawlhealth.bundle.model import Alert, Group, Options, Scoring, Severity
-from crawlhealth.bundle.recording import JUDGED, SCORES
+from crawlhealth.bundle.model import Alert, Group, Options, Rule, Scoring, Severity
+from crawlhealth.bundle.recording import JUDGED, SCORES, TRAFFIC, requests
 from crawlhealth.scoresettings import ScoreSettings
 
 DRIFT_THRESHOLD: Final = ScoreSettings().drift_threshold
@@ -46,7 +46,7 @@ DEGRADING: Final = Alert(
 UNKNOWN: Final = Alert(
     name="CrawlScoreUnknown",
     expr=(
-        f'sum by ($by) (increase(crawlhealth_requests_total{{$traffic,source="traffic"}}[1h])) >= {ENOUGH_REQUESTS}\n'
+        f"sum by ($by) ({requests(TRAFFIC)}) >= {ENOUGH_REQUESTS}\n"
         'and on ($on) sum by ($by) (crawlhealth_requests_total{$traffic,source="traffic"} offset 3d) > 0\n'
         "unless on ($on) last_over_time(site:crawlhealth_score[15m])"
     ),
@@ -140,7 +140,9 @@ FROZEN: Final = Alert(
 
 def groups(options: Options) -> tuple[Group, ...]:
     """The verdict's rules. With fleet scoring the score and its bands come from `fleet.py`."""
-    judged: tuple[Alert, ...] = (UNKNOWN, DRIFTING, PARSER, LATENCY, COST, FROZEN)
+    judged: tuple[Alert, ...] = (DRIFTING, PARSER, LATENCY, COST, FROZEN)
+    missing = Group(file="score", name="crawlhealth-score-missing", rules=(UNKNOWN,), interval=timedelta(minutes=5))
     if options.scoring is Scoring.FLEET:
-        return (Group(file="score", name="crawlhealth-verdicts", rules=(*JUDGED, *judged)),)
-    return (Group(file="score", name="crawlhealth-score", rules=(*SCORES, *JUDGED, RESISTING, DEGRADING, *judged)),)
+        return (Group(file="score", name="crawlhealth-verdicts", rules=(*JUDGED, *judged)), missing)
+    rules: tuple[Rule, ...] = (*SCORES, *JUDGED, RESISTING, DEGRADING, *judged)
+    return (Group(file="score", name="crawlhealth-score", rules=rules), missing)

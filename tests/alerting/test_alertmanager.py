@@ -18,7 +18,7 @@ from alerting.alertmanagers import Sink, alertmanager, muted, options_for, post
 from alerting.test_expressions import known_with_records, labels_of
 from crawlhealth import bundle
 from crawlhealth.bundle.alertmanager import DIGEST, INHIBITIONS, NOTIFY, OUTAGE, PAGE, WORKING_HOURS
-from crawlhealth.bundle.model import Alert, Options, Scope, Severity
+from crawlhealth.bundle.model import Alert, Options, Scope, Scoring, Severity
 from crawlhealth.bundle.rules import expression
 from crawlhealth.scoresettings import ScoreSettings
 from waiting import until
@@ -67,13 +67,16 @@ def named(matchers: Sequence[str]) -> list[str]:
     return [name for one in matchers if (found := re.match(r'alertname=~?"(.+)"', one)) for name in found[1].split("|")]
 
 
-def test_every_name_in_an_inhibition_is_that_of_an_alert() -> None:
-    for rule in written(Options())["inhibit_rules"]:
+@pytest.mark.parametrize("scoring", Scoring)
+def test_every_name_in_an_inhibition_is_that_of_an_alert(scoring: Scoring) -> None:
+    options = Options(scoring=scoring)
+    names = {alert.name for alert in bundle.alerts(options)}
+    for rule in written(options)["inhibit_rules"]:
         sources, targets = named(rule["source_matchers"]), named(rule["target_matchers"])
         assert sources
-        assert set(sources) <= set(ALERTS), sources
+        assert set(sources) <= names, sources
         for target in targets:
-            assert target in ALERTS or (target == "Crawl.+" and all(re.fullmatch(target, name) for name in ALERTS))
+            assert target in names or (target == "Crawl.+" and all(re.fullmatch(target, name) for name in names))
         assert not set(sources) & set(targets)
 
 
@@ -82,7 +85,9 @@ def test_every_severity_has_its_route_and_no_route_is_for_another() -> None:
     assert matchers == [[f'severity="{severity}"'] for severity in Severity]
 
 
-@pytest.mark.parametrize("options", [Options(), GROUPED], ids=["as it is", "group labels"])
+@pytest.mark.parametrize(
+    "options", [Options(), GROUPED, Options(scoring=Scoring.FLEET)], ids=["as it is", "group labels", "fleet scoring"]
+)
 def test_both_sides_of_an_inhibition_bear_the_labels_that_must_be_equal(options: Options) -> None:
     """Else it would never mute anything, or everything: a label that both lack is equal."""
     known = known_with_records(options)

@@ -349,7 +349,7 @@ def test_everything_but_the_example_is_applied_at_once(objects: Objects, tmp_pat
     )
     assert built.returncode == 0, built.stderr
     kinds = re.findall(r"^kind: (.*)$", built.stdout, re.MULTILINE)
-    assert set(kinds) == VERSIONS.keys() - {"Kustomization", "ScrapeConfig", "ConfigMap"}
+    assert set(kinds) == VERSIONS.keys() - {"Kustomization", "ScrapeConfig"}
 
 
 def command(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:

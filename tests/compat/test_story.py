@@ -36,7 +36,7 @@ NOT_IN_THE_STORY = {
     "Accepted as normal",
     "Planned stops",
 }
-"""What the dashboard of the shop is without: its canaries crawl alone, and at the end all is well and nobody decided."""
+"""What the dashboard of the shop is without: only canaries crawl it, and at the end all is well and nobody decided."""
 every_engine = pytest.mark.parametrize("engine", ENGINES, ids=str)
 
 

@@ -109,6 +109,7 @@ class Service:
             lambda: self.config.searchbots,
             identify=verifier.identify,
             stealth=Suspects(lambda: verifier.ranges, lambda: self.config.searchbots.stealth),
+            sent=self.watching.redirects.sent,
             clock=time.time,
         )
         self._reloading = threading.Lock()

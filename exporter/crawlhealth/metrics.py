@@ -202,6 +202,15 @@ SEARCHBOT_LAST = _gauge(
 SEARCHBOT_DISPATCHES = _counter(
     "searchbot_dispatches_total", "Where visits were sent.", "tenant", "domain", "bot", "target", "decision"
 )
+SHARE = _gauge(
+    "searchbot_share_ratio", "Share of a bot's visits that a target got, of those sent in six hours.",
+    "tenant", "bot", "target",
+)  # fmt: skip
+SHARE_EXPECTED = _gauge(
+    "searchbot_share_expected_ratio", "The share it should get by its weight.", "tenant", "bot", "target"
+)
+TARGET_QUOTA = _gauge("target_quota", "Visits that a target may get today (UTC).", "tenant", "target")
+TARGET_QUOTA_USED = _gauge("target_quota_used", "Visits that were sent to it today.", "tenant", "target")
 DISPATCH_ARRIVALS = _counter("dispatch_arrivals_total", "Visits in the target's own log.", "tenant", "bot", "target")
 LOG_LINES = _counter("log_lines_total", "Lines read of a log.", "log")
 LOG_UNREADABLE = _counter("log_unreadable_lines_total", "Lines of a log that could not be read.", "log")

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from datetime import timedelta
+from dataclasses import dataclass, field, replace
+from datetime import date, timedelta
 from pathlib import Path
 from typing import Final
+from urllib.parse import urlsplit
 
 from crawlhealth.secret import Secret
 
@@ -15,6 +16,8 @@ LOG_FORMATS: Final = (
     "combined", "common", "vhost", "nginx_json", "caddy", "traefik", "w3c", "cloudfront", "alb",
 )  # fmt: skip
 """Formats of access logs that have a name."""
+DEFAULT_TENANT: Final = "default"
+"""Whose everything is where no tenants are configured."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +56,7 @@ class LogSettings:
 
     path: Path
     format: str = "combined"
-    tenant: str = "default"
+    tenant: str = DEFAULT_TENANT
     domain: str = ""
     domains: tuple[str, ...] = ()
     trusted_proxies: tuple[str, ...] = ()
@@ -67,11 +70,44 @@ class LogSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Quota:
+    """How many visits a target may get in a day (UTC): `day` of them, or by the week with a `ramp`.
+
+    The last step of a ramp holds on. Its first week `begins` on a date as in 2026-12-01, else on the day of the first
+    visit that was sent.
+    """
+
+    day: int | None = None
+    ramp: tuple[int, ...] = ()
+    begins: str = ""
+
+    @property
+    def first_day(self) -> date | None:
+        """When the ramp begins, as written. Raises ValueError."""
+        return date.fromisoformat(self.begins) if self.begins else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """A server that visits of search bots are sent to, and looked at once a minute."""
+    """A server that visits of search bots are sent to, and looked at once a minute.
+
+    `weight` is its part of those that are sent, beside the weights of the same tenant's other targets.
+    """
 
     name: str
     url: str
+    tenant: str = DEFAULT_TENANT
+    weight: float | None = None
+    quota: Quota | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tenant:
+    """Whose domains these are, and the bearer tokens that may send and see what was dispatched from them."""
+
+    name: str
+    domains: tuple[str, ...] = ()
+    tokens: tuple[Secret, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,6 +143,7 @@ class SearchbotSettings:
     With `stealth`, browsers from a search engine's ranges are looked for as well.
     """
 
+    tenants: Mapping[str, Tenant] = field(default_factory=dict)
     logs: tuple[LogSettings, ...] = ()
     stealth: bool = True
     ranges: Path | None = None
@@ -115,6 +152,41 @@ class SearchbotSettings:
     targets: Mapping[str, Target] = field(default_factory=dict)
     domains: DomainSettings = field(default_factory=DomainSettings)
     dependencies: Mapping[str, Dependency] = field(default_factory=dict)
+
+    @property
+    def tenant_names(self) -> tuple[str, ...]:
+        """All tenants: those that are configured, else those that logs and targets name, and the default."""
+        if self.tenants:
+            return tuple(self.tenants)
+        named = (*(log.tenant for log in self.logs), *(target.tenant for target in self.targets.values()))
+        return tuple(dict.fromkeys((DEFAULT_TENANT, *named)))
+
+    @property
+    def watched_domains(self) -> tuple[str, ...]:
+        """The domains that are looked after: those of `domains`, then the tenants' others."""
+        owned = (domain for tenant in self.tenants.values() for domain in tenant.domains)
+        return tuple(dict.fromkeys((*self.domains.names, *owned)))
+
+    @property
+    def read_logs(self) -> tuple[LogSettings, ...]:
+        """The logs as they are read: one that names no domain has those of its tenant."""
+        return tuple(
+            log
+            if log.domain or log.domains or log.tenant not in self.tenants
+            else replace(log, domains=self.tenants[log.tenant].domains)
+            for log in self.logs
+        )
+
+    def domains_of(self, tenant: str) -> tuple[str, ...]:
+        """The domains that visits of a tenant may be of, in lower case."""
+        if tenant in self.tenants and self.tenants[tenant].domains:
+            names: tuple[str, ...] = self.tenants[tenant].domains
+        else:
+            own = (name for log in self.logs if log.tenant == tenant for name in (log.domain, *log.domains) if name)
+            names = (*own, *(() if self.tenants else self.domains.names))
+        return tuple(
+            dict.fromkeys((urlsplit(name).hostname or "" if "://" in name else name).lower() for name in names)
+        )
 
 
 def endpoint(written: str) -> tuple[str, int]:

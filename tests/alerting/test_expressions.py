@@ -11,7 +11,6 @@ import pytest
 import yaml
 
 from crawlhealth import bundle, metrics
-from crawlhealth.bundle.expected import SEARCHBOTS
 from crawlhealth.bundle.model import Options, Record, Scoring
 from crawlhealth.bundle.rules import expression
 
@@ -29,7 +28,7 @@ PROMETHEUS = {
 def exposed() -> dict[str, frozenset[str]]:
     """The series of the exporter and of Prometheus, with the labels each may bear."""
     known = dict(PROMETHEUS)
-    for spec in (*metrics.ALL, *SEARCHBOTS):
+    for spec in metrics.ALL:
         labels = TARGET | set(spec.labels)
         names = ("_bucket", "_sum", "_count") if spec.kind == "histogram" else ("",)
         known.update({spec.name + end: labels | ({"le"} if end == "_bucket" else set()) for end in names})

@@ -10,7 +10,7 @@ from crawlhealth.history.visitstore import VisitStore
 from crawlhealth.searchbots.model import Identify, unverified
 from crawlhealth.searchbots.service import LogService
 from crawlhealth.searchbots.visits import Stealth
-from crawlhealth.searchbotsettings import LogSettings, SearchbotSettings
+from crawlhealth.searchbotsettings import LogSettings, SearchbotSettings, Target
 
 NOON = 1_796_040_000.0
 """2026-11-30T12:00:00Z."""
@@ -64,10 +64,11 @@ class Reading:
         *,
         identify: Identify = unverified,
         stealth: Callable[[], Stealth | None] = lambda: None,
+        targets: tuple[Target, ...] = (),
     ) -> None:
         self.now = NOON
         self._folder = folder
-        self._settings = SearchbotSettings(logs=(log,))
+        self._settings = SearchbotSettings(logs=(log,), targets={each.name: each for each in targets})
         self._identify = identify
         self._stealth = stealth
         self.service = self._opened()

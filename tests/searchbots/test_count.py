@@ -11,10 +11,11 @@ from click.testing import CliRunner
 
 from crawlhealth.cli import main
 from crawlhealth.searchbots.model import Bot, Identity
-from crawlhealth.searchbotsettings import LogSettings
+from crawlhealth.searchbotsettings import LogSettings, Target
 from searchbots.logwriting import BROWSER, GOOGLE, NOON, Reading, line
 
 KNOWN = {"192.0.2.1": Identity.VERIFIED, "192.0.2.2": Identity.FAKE}
+MONEY = Target(name="money", url="https://money.example/")
 VISITS = "searchbot_visits_total default shop.example Googlebot"
 
 
@@ -28,7 +29,7 @@ def begin(tmp_path: Path) -> Callable[..., Reading]:
         log = tmp_path / "access.log"
         log.write_text(text)
         given = {"path": log, "domain": "shop.example", "name": "shop", **settings}
-        reading = Reading(tmp_path, LogSettings(**given), identify=identify)  # type: ignore[arg-type]
+        reading = Reading(tmp_path, LogSettings(**given), identify=identify, targets=(MONEY,))  # type: ignore[arg-type]
         reading.service.read()
         return reading
 

@@ -20,7 +20,7 @@ from crawlhealth.traffic.observations import Item
 from crawlhealth.traffic.report import Report
 from crawlhealth.verdict import IncidentLabel
 from crawlhealth.web import accepting, incidents
-from crawlhealth.web.push import TYPES
+from crawlhealth.web.receiving import TYPES
 
 DOCUMENT: dict[str, Any] = yaml.safe_load(resources.files("crawlhealth.web").joinpath("openapi.yaml").read_bytes())
 SCHEMAS = DOCUMENT["components"]["schemas"]

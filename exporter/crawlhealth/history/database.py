@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, TypeVar
 
-from crawlhealth.history import acceptances, incidents, journal, judgedrows, pushes, resets, visits
+from crawlhealth.history import acceptances, dispatches, incidents, journal, judgedrows, pushes, resets, visits
 
 log = logging.getLogger(__name__)
 
@@ -83,6 +83,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     judgedrows.create,
     resets.create,
     visits.create,
+    dispatches.create,
 )
 """Each brings the schema from the version of its place to the next; never changed once released."""
 

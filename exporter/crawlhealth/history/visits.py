@@ -11,6 +11,9 @@ from typing import Final
 
 import msgspec
 
+from crawlhealth.history.dispatches import DispatchKey
+from crawlhealth.history.pushes import Pushed, PushKey
+
 HOUR: Final = 3600
 
 CounterKey = tuple[str, tuple[str, ...]]
@@ -48,9 +51,11 @@ class LogUpdate:
     hours: dict[HourKey, int] = field(default_factory=dict)
     places: dict[PlaceKey, Place | None] = field(default_factory=dict)
     waiting: dict[WaitingKey, tuple[int, float] | None] = field(default_factory=dict)
+    dispatches: dict[DispatchKey, int] = field(default_factory=dict)
+    pushes: dict[PushKey, Pushed] = field(default_factory=dict)
 
     def __bool__(self) -> bool:
-        return any((self.counters, self.last, self.hours, self.places, self.waiting))
+        return any((self.counters, self.last, self.hours, self.places, self.waiting, self.dispatches, self.pushes))
 
     def increase(self, name: str, labels: tuple[str, ...], amount: float) -> None:
         """Add to a counter."""

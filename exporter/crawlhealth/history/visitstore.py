@@ -12,7 +12,10 @@ from typing import Final, TypeVar
 
 import msgspec
 
+from crawlhealth.history import dispatches, pushes
 from crawlhealth.history.database import HistoryError, open_undamaged, transaction
+from crawlhealth.history.dispatches import DispatchKey
+from crawlhealth.history.pushes import Pushed, PushKey
 from crawlhealth.history.visits import CounterKey, HourKey, LogUpdate, Place, PlaceKey, SeenKey, WaitingKey, read_hours
 
 KEPT_SECONDS: Final = 2 * 365 * 86_400.0
@@ -25,13 +28,15 @@ _place = msgspec.msgpack.Decoder(Place).decode
 class VisitStore:
     """What is on disk of all this, and the way to add to it. All methods raise HistoryError; any thread may call them.
 
-    `counters`, `last`, `places` and `waiting` are what is committed: a mapping is replaced, never changed.
+    `counters`, `last`, `places` and `waiting` are what is committed: a mapping is replaced, never changed. So are
+    `dispatched`, where visits were sent in the last days, and `begun`, the first hour in which any was, by target.
     """
 
-    def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
+    def __init__(self, path: Path, connection: sqlite3.Connection, *, now: float) -> None:
         self._path = path
         self._connection = connection
         self._lock = threading.Lock()
+        self._adding = threading.Lock()  # what is shown is made from what was shown: logs and posts take turns
         with self._using():
             self.counters: Mapping[CounterKey, float] = {
                 (name, tuple(json.loads(labels))): value
@@ -48,11 +53,13 @@ class VisitStore:
             self.waiting: Mapping[WaitingKey, tuple[int, float]] = {
                 tuple(row[:7]): (row[7], row[8]) for row in connection.execute("SELECT * FROM visits_waiting")
             }
+            self.dispatched: Mapping[DispatchKey, int] = dispatches.read(connection, now)
+            self.begun: Mapping[tuple[str, str], int] = dispatches.begun(connection)
 
     @classmethod
     def open(cls, path: Path, *, now: float) -> VisitStore:
         """That of the history at `path`, which is begun when there is none."""
-        return cls(path, open_undamaged(path, now=now))
+        return cls(path, open_undamaged(path, now=now), now=now)
 
     def close(self) -> None:
         """Close the file."""
@@ -61,6 +68,15 @@ class VisitStore:
 
     def add(self, update: LogUpdate) -> None:
         """Bring all of an update to disk in one transaction, then show it."""
+        with self._adding:
+            self._add(update)
+
+    def pushed(self, key: PushKey) -> Pushed | None:
+        """What is remembered of a push by its key, None when there is nothing."""
+        with self._using():
+            return pushes.read(self._connection, key)
+
+    def _add(self, update: LogUpdate) -> None:
         counters = {key: self.counters.get(key, 0.0) + amount for key, amount in update.counters.items()}
         last = {key: max(at, self.last.get(key, at)) for key, at in update.last.items()}
         with self._writing():
@@ -88,10 +104,15 @@ class VisitStore:
                 " AND hour = ? AND target = ?",
                 (key for key, waiting in update.waiting.items() if waiting is None),
             )
+            dispatches.add(self._connection, update.dispatches)
+            pushes.put(self._connection, update.pushes)
         self.counters = {**self.counters, **counters}
         self.last = {**self.last, **last}
         self.places = _changed(self.places, update.places)
         self.waiting = _changed(self.waiting, update.waiting)
+        if update.dispatches:
+            self.dispatched = dispatches.recent(self.dispatched, update.dispatches)
+            self.begun = dispatches.earliest(self.begun, update.dispatches)
 
     def replace_hours(self, hours: Mapping[HourKey, int]) -> None:
         """Put these hours in place of all that was known of the same hour, tenant and domain. No counter moves."""
@@ -110,6 +131,7 @@ class VisitStore:
         """Forget the hours that are older than what is kept."""
         with self._writing():
             self._connection.execute("DELETE FROM visit_hours WHERE hour < ?", (now - KEPT_SECONDS,))
+            dispatches.prune(self._connection, before=now - KEPT_SECONDS)
 
     @contextmanager
     def _using(self) -> Iterator[None]:

@@ -12,6 +12,7 @@ from typing import Final
 from crawlhealth import metrics
 from crawlhealth.history.visits import HOUR, LogUpdate, WaitingKey
 from crawlhealth.searchbots.bots import BOTS
+from crawlhealth.searchbots.dispatch import Decided, Note
 from crawlhealth.searchbots.formats import Entry
 from crawlhealth.searchbots.model import DispatchDecision, Identify, Identity
 from crawlhealth.searchbots.report import class_of
@@ -45,11 +46,12 @@ def domain_of(settings: LogSettings) -> Callable[[Entry], str]:
 
 
 class Count:
-    """Counts the visits of one log into updates. `identify` says who a visitor is."""
+    """Counts the visits of one log into updates. `identify` says who a visitor is, `dispatched` notes decisions."""
 
-    def __init__(self, settings: LogSettings, identify: Identify) -> None:
+    def __init__(self, settings: LogSettings, identify: Identify, dispatched: Note) -> None:
         self._settings = settings
         self._identify = identify
+        self._dispatched = dispatched
         self._domain = domain_of(settings)
 
     def add(
@@ -76,9 +78,9 @@ class Count:
         for (domain, name, address, status, hour, target, decision), number in Counter(kinds).items():
             text = address.decode("ascii", "replace")
             identity = Identity.STEALTH if text == _STEALTH else self._identify(text, _BOTS[name])
-            if decision in _DECISIONS and target:
-                labels = (self._settings.tenant, domain, name, target, decision)
-                update.increase(metrics.SEARCHBOT_DISPATCHES.name, labels, number)
+            if decision in _DECISIONS:
+                said = Decided(self._settings.tenant, domain, name, target, DispatchDecision(decision), hour)
+                self._dispatched(update, said, number)
             key = (self._settings.tenant, domain, name, text, class_of(status), hour, self._settings.target)
             if identity is None and (key in waiting or len(waiting) + len(update.waiting) < MAX_WAITING):
                 before = update.waiting.get(key) or waiting.get(key) or (0, now)

@@ -13,6 +13,7 @@ from crawlhealth.history.visitstore import VisitStore
 from crawlhealth.metrics import MetricSpec
 from crawlhealth.searchbots import formats
 from crawlhealth.searchbots.count import Count, settle
+from crawlhealth.searchbots.dispatch import Note
 from crawlhealth.searchbots.follow import Follower
 from crawlhealth.searchbots.model import Identify
 from crawlhealth.searchbots.visits import LogReader, Stealth
@@ -30,11 +31,13 @@ PRUNE_EVERY: Final = 86_400.0
 class _Log:
     """One configured log as it is read."""
 
-    def __init__(self, settings: LogSettings, store: VisitStore, identify: Identify, stealth: Stealth | None) -> None:
+    def __init__(
+        self, settings: LogSettings, store: VisitStore, identify: Identify, stealth: Stealth | None, dispatched: Note
+    ) -> None:
         self.settings = settings
         places = {key: place for key, place in store.places.items() if key[0] == settings.label}
         self.follower = Follower(settings.label, settings.path, places)
-        self.count = Count(settings, identify)
+        self.count = Count(settings, identify, dispatched)
         self._stealth = stealth
         self._trusted = tuple(ipaddress.ip_network(each, strict=False) for each in settings.trusted_proxies)
         self._readers: dict[PlaceKey, LogReader] = {}
@@ -64,11 +67,13 @@ class Logs:
         settings: Callable[[], Mapping[str, LogSettings]],
         *,
         identify: Identify,
+        dispatched: Note,
         stealth: Callable[[], Stealth | None] = lambda: None,
     ) -> None:
         self._store = store
         self._settings = settings
         self._identify = identify
+        self._dispatched = dispatched
         self._stealth = stealth
         self._ranges: Stealth | None = None
         self._logs: dict[str, _Log] = {}
@@ -128,7 +133,7 @@ class Logs:
         self._ranges = ranges
         for name, each in settings.items():
             if name not in self._logs:
-                self._logs[name] = _Log(each, self._store, self._identify, ranges)
+                self._logs[name] = _Log(each, self._store, self._identify, ranges, self._dispatched)
                 self._caught_up.setdefault(name, now)
 
     def _read(self, each: _Log, now: float) -> bool:
@@ -162,7 +167,6 @@ class Logs:
 
 COUNTERS: Final = (
     metrics.SEARCHBOT_VISITS,
-    metrics.SEARCHBOT_DISPATCHES,
     metrics.DISPATCH_ARRIVALS,
     metrics.LOG_LINES,
     metrics.LOG_UNREADABLE,

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from crawlhealth.history.visitstore import VisitStore
+from crawlhealth.searchbots.dispatch import Dispatches, OnSent
 from crawlhealth.searchbots.logs import Logs, Put
 from crawlhealth.searchbots.model import Identify, unverified
 from crawlhealth.searchbots.visits import Stealth
@@ -21,7 +22,8 @@ EVERY: Final = timedelta(seconds=1)
 class LogService:
     """Reads all logs into the history at a path. `clock` gives unix seconds. Raises HistoryError when it cannot begin.
 
-    Without `identify` every visit is unverified, without `stealth` no browser is suspect.
+    Without `identify` every visit is unverified, without `stealth` no browser is suspect. `sent` hears of each domain
+    from which visits were sent on, and to which URL.
     """
 
     def __init__(
@@ -32,12 +34,18 @@ class LogService:
         clock: Callable[[], float],
         identify: Identify = unverified,
         stealth: Callable[[], Stealth | None] = lambda: None,
+        sent: OnSent = lambda _domain, _url: None,
     ) -> None:
         self._clock = clock
         self._ending = threading.Event()
         self.store = VisitStore.open(history, now=clock())
+        self.dispatches = Dispatches(self.store, settings, sent=sent)
         self._logs = Logs(
-            self.store, lambda: {each.label: each for each in settings().logs}, identify=identify, stealth=stealth
+            self.store,
+            lambda: {each.label: each for each in settings().read_logs},
+            identify=identify,
+            dispatched=self.dispatches.note,
+            stealth=stealth,
         )
 
     def read(self) -> None:
@@ -52,6 +60,7 @@ class LogService:
     def show(self, put: Put) -> None:
         """What /metrics shows of logs and visits."""
         self._logs.show(put, self._clock())
+        self.dispatches.show(put, self._clock())
 
     def stop(self) -> None:
         """Close everything, when nothing reads any more: what was read is on disk."""

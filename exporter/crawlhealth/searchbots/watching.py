@@ -43,10 +43,10 @@ class Watching(Collector):
         self.verifier = Verifier(settings, shelf=self._shelf, clock=clock, get=get)
         self.targets = Targets(lambda: settings().targets, look, clock=clock)
         self.redirects = Redirects(
-            lambda: settings().domains.names if settings().domains.redirects else (), look, clock=clock
+            lambda: settings().watched_domains if settings().domains.redirects else (), look, clock=clock
         )
         self.expiries = Expiries(
-            lambda: settings().domains.names if settings().domains.expiry else (),
+            lambda: settings().watched_domains if settings().domains.expiry else (),
             lambda: settings().domains.rdap,
             look,
             shelf=self._shelf,

@@ -1,0 +1,154 @@
+"""Where a dispatcher sent the visits of bots: counted as it says, and held against weights, quotas and arrivals."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from crawlhealth import metrics
+from crawlhealth.history.visits import HOUR, LogUpdate
+from crawlhealth.history.visitstore import VisitStore
+from crawlhealth.metrics import MetricSpec
+from crawlhealth.searchbots import quotas
+from crawlhealth.searchbots.looks import origin
+from crawlhealth.searchbots.model import DispatchDecision
+from crawlhealth.searchbotsettings import SearchbotSettings
+
+SHARE_HOURS: Final = 6
+"""Shares are those of the present hour and the ones before it: enough visits to tell a share, and few enough hours."""
+OTHER: Final = "other"
+"""The target of visits sent where no configured target is."""
+
+OnSent = Callable[[str, str], None]
+"""Hears of a domain and the URL that a visit of it was sent on to."""
+Put = Callable[[MetricSpec, tuple[str, ...], float | None], None]
+
+
+class Decided(NamedTuple):
+    """What was decided of some visits. `target` is as the dispatcher wrote it: a name, a URL, or nothing."""
+
+    tenant: str
+    domain: str
+    bot: str
+    target: str
+    decision: DispatchDecision
+    hour: int
+
+
+Note = Callable[[LogUpdate, Decided, int], None]
+"""Takes decisions on so many visits into an update."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TargetState:
+    """One target today. `shares` has by bot what it got in the last hours and what its weight says (None without)."""
+
+    tenant: str
+    target: str
+    used: int
+    quota: int | None
+    shares: Mapping[str, tuple[float, float | None]]
+
+
+class Dispatches:
+    """Decisions into the history and onto /metrics. Any thread may use it."""
+
+    def __init__(self, store: VisitStore, settings: Callable[[], SearchbotSettings], *, sent: OnSent) -> None:
+        self._store = store
+        self._settings = settings
+        self._sent = sent
+
+    def note(self, update: LogUpdate, said: Decided, number: int) -> None:
+        """Count decisions; a visit that was sent may close a circle of redirects, which is known at once."""
+        target, url = self.target(said.tenant, said.target)
+        labels = (said.tenant, said.domain, said.bot, target, said.decision.value)
+        update.increase(metrics.SEARCHBOT_DISPATCHES.name, labels, number)
+        key = (said.hour, said.tenant, said.bot, target, said.decision.value)
+        update.dispatches[key] = update.dispatches.get(key, 0) + number
+        if url and number and said.decision is DispatchDecision.SENT:
+            self._sent(said.domain, url)
+
+    def target(self, tenant: str, written: str) -> tuple[str, str]:
+        """The name and URL of a target as a dispatcher wrote it: nothing for nothing, `other` for a strange one."""
+        targets = self._settings().targets
+        known = targets.get(written)
+        if known is not None and known.tenant == tenant:
+            return known.name, known.url
+        url = written if written.startswith(("http://", "https://")) else ""
+        if url:
+            for each in targets.values():
+                if each.tenant == tenant and origin(each.url) == origin(url):
+                    return each.name, url
+        return (OTHER if written else ""), url
+
+    def states(self, tenant: str, now: float) -> Iterator[TargetState]:
+        """The targets of a tenant."""
+        settings = self._settings()
+        targets = {name: each for name, each in settings.targets.items() if each.tenant == tenant}
+        weights = {name: each.weight for name, each in targets.items() if each.weight is not None}
+        total = sum(weights.values())
+        used, sent = self._used(tenant, now), self._recent(tenant, now)
+        weighted = Counter[str]()
+        for (bot, target), visits in sent.items():
+            weighted[bot] += visits if target in weights else 0
+        for name, each in targets.items():
+            quota = each.quota
+            expected = weights[name] / total if name in weights and total else None
+            yield TargetState(
+                tenant=tenant,
+                target=name,
+                used=used[name],
+                quota=None if quota is None
+                else quotas.allowed(quota, today=now, first_sent=self._store.begun.get((tenant, name))),
+                shares={
+                    bot: (sent[bot, name] / visits, expected)
+                    for bot, visits in sorted(weighted.items())
+                    if visits and name in weights
+                },
+            )  # fmt: skip
+
+    def show(self, put: Put, now: float) -> None:
+        """What /metrics shows of it: only what is on disk, of tenants and targets that are configured."""
+        settings = self._settings()
+        tenants = set(settings.tenant_names)
+        logged = {(log.tenant, log.target) for log in settings.logs if log.target}
+        sent_to: set[tuple[str, str, str]] = set()
+        for (name, labels), value in self._store.counters.items():
+            if name != metrics.SEARCHBOT_DISPATCHES.name or labels[0] not in tenants:
+                continue
+            tenant, _, bot, target, decision = labels
+            if target in (OTHER, "") or self.target(tenant, target)[0] == target:
+                put(metrics.SEARCHBOT_DISPATCHES, labels, value)
+                if decision == DispatchDecision.SENT and (tenant, target) in logged:
+                    sent_to.add((tenant, bot, target))
+        for arrived in sorted(sent_to):  # visits that never arrive must not be missing from a comparison
+            if (metrics.DISPATCH_ARRIVALS.name, arrived) not in self._store.counters:
+                put(metrics.DISPATCH_ARRIVALS, arrived, 0.0)
+        for tenant in settings.tenant_names:
+            for state in self.states(tenant, now):
+                place = (tenant, state.target)
+                put(metrics.TARGET_QUOTA, place, state.quota)
+                put(metrics.TARGET_QUOTA_USED, place, state.used)
+                for bot, (share, expected) in state.shares.items():
+                    put(metrics.SHARE, (tenant, bot, state.target), share)
+                    put(metrics.SHARE_EXPECTED, (tenant, bot, state.target), expected)
+
+    def _used(self, tenant: str, now: float) -> Counter[str]:
+        """The visits sent to each target today."""
+        today = quotas.day_of(now)
+        found: Counter[str] = Counter()
+        for (hour, owner, _, target, decision), visits in self._store.dispatched.items():
+            if today <= hour < today + quotas.DAY and owner == tenant and decision == DispatchDecision.SENT:
+                found[target] += visits
+        return found
+
+    def _recent(self, tenant: str, now: float) -> Counter[tuple[str, str]]:
+        """The visits sent in the last hours, by bot and target."""
+        since = int(now) // HOUR * HOUR - (SHARE_HOURS - 1) * HOUR
+        found: Counter[tuple[str, str]] = Counter()
+        for (hour, owner, bot, target, decision), visits in self._store.dispatched.items():
+            if hour >= since and owner == tenant and decision == DispatchDecision.SENT:
+                found[bot, target] += visits
+        return found

@@ -7,7 +7,7 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
 
@@ -19,10 +19,11 @@ from crawlhealth.canary import Engine
 from crawlhealth.canary.arrivals import Arrivals
 from crawlhealth.canary.reference import Reference
 from crawlhealth.collector import Exposition, show
-from crawlhealth.config import Config
+from crawlhealth.config import Config, Secret
 from crawlhealth.history import FILE_NAME, Decisions, History
 from crawlhealth.judge import Judge
 from crawlhealth.looking import Looker
+from crawlhealth.searchbots.posted import Posts
 from crawlhealth.searchbots.service import EVERY, LogService
 from crawlhealth.searchbots.stealth import Suspects
 from crawlhealth.searchbots.watching import Watching
@@ -32,7 +33,16 @@ from crawlhealth.telemetry import Telemetry
 from crawlhealth.traffic.intake import Intake
 from crawlhealth.traffic.norms import Norms
 from crawlhealth.verdict import Accepted, Override
-from crawlhealth.web import PAGE_INCIDENTS, PAGE_REFUSALS, PAGE_SPAN, SitePast, SitesState, Watch, WebState
+from crawlhealth.web import (
+    PAGE_INCIDENTS,
+    PAGE_REFUSALS,
+    PAGE_SPAN,
+    DispatchState,
+    SitePast,
+    SitesState,
+    Watch,
+    WebState,
+)
 
 log = logging.getLogger(__name__)
 
@@ -110,6 +120,13 @@ class Service:
             identify=verifier.identify,
             stealth=Suspects(lambda: verifier.ranges, lambda: self.config.searchbots.stealth),
             sent=self.watching.redirects.sent,
+            clock=time.time,
+        )
+        self._posts = Posts(
+            self._logs.store,
+            self._logs.dispatches,
+            lambda: self.config.searchbots,
+            max_age=lambda: self.config.push.max_age,
             clock=time.time,
         )
         self._reloading = threading.Lock()
@@ -219,7 +236,19 @@ class Service:
             baseline=lambda: self.config.score.baseline,
             judge=self._evaluate,
             watch=self.watch,
+            dispatches=DispatchState(
+                settings=lambda: self.config.searchbots,
+                tokens=lambda: self.config.push.tokens,
+                take=self._posts.take,
+                states=lambda tenant: self._logs.dispatches.states(tenant, time.time()),
+                count=self.history.count,
+                max_waiting_bytes=lambda: self.config.push.max_waiting_bytes,
+            ),
         )
+
+    def tenant_tokens(self) -> Sequence[Secret]:
+        """The tokens of all tenants."""
+        return [token for tenant in self.config.searchbots.tenants.values() for token in tenant.tokens]
 
     def ready(self) -> bool:
         """Whether every site has been judged once."""

@@ -64,7 +64,7 @@ def serve(path: Path, web_path: Path | None, shard: Shard | None) -> None:
     service.start()
     logging.getLogger("crawlhealth").info("listening on %s", web.url_of(listener, tls=guard.context is not None))
     state = replace(service.web_state(), reload=lambda: _reload(service, guard))
-    application = web.Gate(web.create(state), lambda: guard.settings, state.tokens)
+    application = web.Gate(web.create(state), lambda: guard.settings, state.tokens, service.tenant_tokens)
     try:
         web.run(
             application,

@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 
 from crawlhealth.configfile.logs import check_logs
 from crawlhealth.configfile.rules import check_name
+from crawlhealth.configfile.tenants import check_tenants
 from crawlhealth.searchbotsettings import Dependency, DomainSettings, ResolverSettings, SearchbotSettings, endpoint
 from crawlhealth.yamlfile.document import Document, Steps
 from crawlhealth.yamlfile.tree import quoted
@@ -22,6 +23,7 @@ _HOST: Final = re.compile(r"(?=.{1,253}\Z)[a-z0-9_](?:[a-z0-9_-]{0,62})(?:\.[a-z
 def check_searchbots(document: Document, settings: SearchbotSettings) -> None:
     """Everything under `searchbots`."""
     check_logs(document, settings.logs)
+    check_tenants(document, settings)
     _check_ranges(document, settings)
     _check_resolver(document, settings.resolver)
     for name, target in settings.targets.items():

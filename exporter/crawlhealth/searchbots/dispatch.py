@@ -76,12 +76,12 @@ class Dispatches:
         known = targets.get(written)
         if known is not None and known.tenant == tenant:
             return known.name, known.url
-        url = written if written.startswith(("http://", "https://")) else ""
-        if url:
+        host = _origin(written)
+        if host:
             for each in targets.values():
-                if each.tenant == tenant and origin(each.url) == origin(url):
-                    return each.name, url
-        return (OTHER if written else ""), url
+                if each.tenant == tenant and origin(each.url) == host:
+                    return each.name, written
+        return (OTHER if written else ""), (written if host else "")
 
     def states(self, tenant: str, now: float) -> Iterator[TargetState]:
         """The targets of a tenant."""
@@ -152,3 +152,13 @@ class Dispatches:
             if hour >= since and owner == tenant and decision == DispatchDecision.SENT:
                 found[bot, target] += visits
         return found
+
+
+def _origin(written: str) -> str:
+    """The origin of a URL; nothing for what is none."""
+    if not written.startswith(("http://", "https://")):
+        return ""
+    try:
+        return origin(written)
+    except ValueError:
+        return ""

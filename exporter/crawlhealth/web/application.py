@@ -29,6 +29,7 @@ from crawlhealth.traffic.tokens import granted
 from crawlhealth.web.accepting import AcceptEndpoints
 from crawlhealth.web.canaries import Take, canary_endpoint
 from crawlhealth.web.description import description_route
+from crawlhealth.web.dispatches import DispatchEndpoints, DispatchState
 from crawlhealth.web.exposition import metrics_endpoint
 from crawlhealth.web.incidents import IncidentEndpoints
 from crawlhealth.web.overriding import override_endpoint
@@ -76,6 +77,7 @@ class WebState:
     baseline: Callable[[], BaselineSettings]
     judge: Callable[[], None]
     watch: Watch
+    dispatches: DispatchState
 
 
 def create(state: WebState) -> ASGIApp:
@@ -121,6 +123,7 @@ def create(state: WebState) -> ASGIApp:
             Route("/api/v1/observations", pushes.endpoint(Gathering), methods=["POST"]),
             Route("/api/v1/windows", pushes.endpoint(WindowGathering), methods=["POST"]),
             description_route(),
+            *DispatchEndpoints(state.dispatches).routes(),
             *site_routes(state.sites, state.watch),
             *incidents.routes(),
             *accepting.routes(),

@@ -29,6 +29,8 @@ MAX_WAITING: Final = 32
 BCRYPT_BYTES: Final = 72
 """bcrypt, and what makes its hashes, reads no more of a password."""
 
+DISPATCHES: Final = "/api/v1/dispatches"
+"""What tenants may use."""
 Tokens = Callable[[], Iterable[Secret | PushToken]]
 """The tokens that may post, now."""
 
@@ -109,13 +111,17 @@ class Gate:
     """The application behind the web configuration that `settings` has now.
 
     Where users are configured, a request needs a user's password. A token that may post lets through what crawlers
-    need: what is posted, and what they ask of the API; a header cannot carry both.
+    need: what is posted, and what they ask of the API; a header cannot carry both. A token of a tenant lets through to
+    `DISPATCHES` alone.
     """
 
-    def __init__(self, application: ASGIApp, settings: Callable[[], WebFile], tokens: Tokens) -> None:
+    def __init__(
+        self, application: ASGIApp, settings: Callable[[], WebFile], tokens: Tokens, tenants: Tokens = tuple
+    ) -> None:
         self._application = application
         self._settings = settings
         self._tokens = tokens
+        self._tenants = tenants
         self._passwords = Passwords()
         self._rate = Rate()
 
@@ -143,12 +149,18 @@ class Gate:
         header = Headers(scope=scope).get("authorization", "")
         given = _basic(header)
         if given is None:
-            return None if _crawlers(scope) and _bears_token(header, self._tokens()) else _unauthorised()
+            return None if self._borne(scope, header) else _unauthorised()
         if self._passwords.remembered(*given, users):
             return None
         if self._passwords.busy:
             return PlainTextResponse("busy checking passwords\n", status_code=503, headers={"retry-after": "1"})
         return None if await self._passwords.right(*given, users) else _unauthorised()
+
+    def _borne(self, scope: Scope, header: str) -> bool:
+        """Whether a request bears a token that lets it through."""
+        if _crawlers(scope) and _bears_token(header, self._tokens()):
+            return True
+        return scope["path"] == DISPATCHES and _bears_token(header, self._tenants())
 
 
 def _put(headers: MutableHeaders, wanted: Mapping[str, str]) -> None:

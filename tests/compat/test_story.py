@@ -16,7 +16,7 @@ from contextlib import ExitStack, suppress
 import pytest
 
 from compat.engines import ENGINES, Engine
-from compat.servers import Server, available, watched
+from compat.servers import Server, ask, available, watched
 from crawlhealth import bundle
 from crawlhealth.bundle.model import Scope
 from crawlhealth.bundle.rules import expression
@@ -108,7 +108,13 @@ def test_every_query_of_the_dashboards_is_answered_without_a_warning(engine: Eng
 @every_engine
 def test_the_site_dashboard_shows_the_story(engine: Engine, server: Server) -> None:
     site = dashboards(OPTIONS)["grafana/dashboards/crawlhealth-site.json"]
-    empty = {of.partition(": ")[2] for of, expr in queries(site) if not server.query(substituted(site, expr))}
+    [last] = server.query('max(max_over_time(timestamp(up{job="crawlhealth"} == 1)[10m:1s]))')
+    moment = str(float(last["value"][1]) - 2)  # before the demo ended its exporter
+    empty = set()
+    for of, expr in queries(site):
+        answer = ask(server.query_url + "/api/v1/query", query=substituted(site, expr), time=moment)
+        if not answer["data"]["result"]:
+            empty.add(of.partition(": ")[2])
     assert empty <= NOT_IN_THE_STORY
 
 

@@ -97,7 +97,7 @@ def test_the_site_dashboard_answers_the_questions_of_whoever_is_called(world: Wo
             told[panel["title"]] = names[0].get(f"{value:g}", {}).get("text", value) if names else value
     assert told["Where the fault lies"] == "our parser"
     assert told["You decide"] == "Mend the selectors, then crawl again what was missed"
-    assert told["Crawlers are told"] == "as usual"
+    assert told["Crawlers' concurrency"] == "as usual"
     assert told["Band"] == "normal"
     assert told["Score"] > 90
 

@@ -38,7 +38,7 @@ _FIGURES: Final = (
     _figure(
         "Failed",
         "Canaries, by route, that were not served, or lacked a value, in their last run.",
-        f"sum(max by ({EACH}) (1 - {canary('success')}))",
+        f"sum(max by ({EACH}) (1 - {canary('success')} - {canary('decoy_suspect')}))",
         width=5,
         empty=NO_CANARY,
     ),
@@ -50,7 +50,7 @@ _FIGURES: Final = (
         empty=NO_CANARY,
     ),
     _figure(
-        "Not run for three intervals",
+        "Not run for 3 intervals",
         "Canaries whose last run is three of their intervals old or more.",
         (
             f"count(time() - max by ({EACH}) ({canary('last_run_timestamp_seconds')})\n"
@@ -60,8 +60,8 @@ _FIGURES: Final = (
         empty=NO_CANARY,
     ),
     _figure(
-        "Runs skipped in an hour",
-        "Runs that were left out because the one before was still waiting or running.",
+        "Skipped runs, 1 h",
+        "Runs within an hour that were left out because the one before was still waiting or running.",
         'sum(increase(crawlhealth_canary_skipped_total{@{group}job="@job"}[1h])) or vector(0)',
         width=4,
         empty=NO_CANARY,

@@ -29,8 +29,8 @@ _SEEN: Final = Panel(
     ),
     kind=Kind.LINES,
     queries=(
-        Query(expr=f"max by ({VALUE}) ({canary('value')})", legend="{{canary}} {{value}} {{route}}"),
-        Query(expr=f"{_RIGHT}0", legend="WRONG {{canary}} {{value}} {{route}}"),
+        Query(expr=f"max by ({VALUE}) ({canary('value')})", legend="@name {{canary}} {{value}} {{route}}"),
+        Query(expr=f"{_RIGHT}0", legend="WRONG @name {{canary}} {{value}} {{route}}"),
     ),
     width=12,
     height=9,
@@ -49,7 +49,7 @@ _VALUES: Final = Panel(
                 f"max by ({VALUE}) ({canary('value_ok')})\n"
                 f"and on ({VALUE}) max by ({VALUE}) (min_over_time({canary('value_ok')}[$__range])) == 0"
             ),
-            legend="{{canary}} {{value}} {{route}}",
+            legend="@name {{canary}} {{value}} {{route}}",
         ),
     ),
     width=12,

@@ -79,7 +79,7 @@ _FIGURES: Final = (
         empty="no diagnosis",
     ),
     Panel(
-        title="Crawlers are told",
+        title="Crawlers' concurrency",
         description="The share of the usual concurrency that crawlers are to use. Paused: only canaries go on.",
         kind=Kind.STAT,
         queries=(

@@ -59,7 +59,7 @@ def lines(
     custom = panel["fieldConfig"]["defaults"]["custom"]
     right = panel["options"]["legend"]["placement"] == "right"
     names = box.width * 0.36 if right else 0
-    plot = box.inner(left=58, top=4, right=names + 8, bottom=20 + (0 if right else LEGEND))
+    plot = box.inner(left=66, top=4, right=names + 8, bottom=20 + (0 if right else LEGEND))
     axes = page.axes(plot)
     axes.set_xlim(span.since, span.until)
     axes.grid(axis="both", color=EDGE, linewidth=0.6)
@@ -135,7 +135,7 @@ def _names_below(page: Page, box: Box, found: Sequence[Line]) -> None:
     x, y = box.x + 4, box.y + box.height - 9
     for number, line in enumerate(found):
         name = fits(line.name, 190, 11.5)
-        width = 20 + len(name) * 11.5 * 0.6 + 10
+        width = 20 + len(name) * 6.6 + 8
         room = 0 if number + 1 == len(found) else 30
         if x + width > box.x + box.width - room:
             page.text(x, y, f"+ {len(found) - number}", 11.5, colour=FAINT)

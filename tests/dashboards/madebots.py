@@ -26,6 +26,7 @@ def put_bots(past: Past) -> None:
             past.put("target_quota_used", 8000 * used * (0.4 * wave(24, 0.9)), **of)
         days = 20 if tenant == "zen" else 200
         past.put("domain_expiry_timestamp_seconds", past.at(24 * past.scale * days), domain=domain)
+        past.put("redirect_loop", 0.0, domain=domain)
         past.put("domain_expiry_lookup_success", 1.0, domain=domain)
     for target in TARGETS:
         down = turning(-30, 1.0, turning(-26, 0.0, 1.0)) if target == "us" else 1.0

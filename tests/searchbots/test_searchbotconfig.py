@@ -10,16 +10,20 @@ from pathlib import Path
 import pytest
 
 from configured import CONFIG, Folder
+from crawlhealth.searchbotsettings import Quota
 from crawlhealth.secret import Secret
 
 GOOD = """
 searchbots:
+  tenants:
+    acme: {domains: [shop.example, www.shop.example], tokens: [{env: ACME}]}
+    zeta: {}
   ranges: ./ranges
   refresh:
     googlebot.json: {url: 'https://operator.example/googlebot.json', every: 12h}
   resolver: {servers: ['127.0.0.1:5353', '::1', '[::1]:54'], timeout: 3s, concurrency: 10}
   targets:
-    money: {url: 'https://money.example/'}
+    money: {url: 'https://money.example/', tenant: acme, weight: 3, quota: {ramp: [500, 800], begins: 2026-12-01}}
   domains: {names: [shop.example, 'http://shop.example:8080'], rdap: 'https://rdap.example/'}
   dependencies:
     redis: {url: 'rediss://redis.example:6380', username: probe, password: {env: REDIS}, timeout: 2s}
@@ -27,12 +31,15 @@ searchbots:
 
 
 def test_everything_is_read(tmp_path: Path) -> None:
-    settings = Folder(tmp_path, {"REDIS": "sesame"}).load(CONFIG + GOOD).searchbots
+    settings = Folder(tmp_path, {"REDIS": "sesame", "ACME": "token"}).load(CONFIG + GOOD).searchbots
     assert settings.ranges == tmp_path / "ranges"
     assert settings.refresh["googlebot.json"].every == timedelta(hours=12)
     assert settings.resolver.endpoints == (("127.0.0.1", 5353), ("::1", 53), ("::1", 54))
     assert settings.targets["money"].url == "https://money.example/"
+    assert settings.targets["money"].quota == Quota(ramp=(500, 800), begins="2026-12-01")
+    assert settings.tenants["acme"].tokens == (Secret("token"),)
     assert settings.domains.names == ("shop.example", "http://shop.example:8080")
+    assert settings.watched_domains == ("shop.example", "http://shop.example:8080", "www.shop.example")
     assert settings.dependencies["redis"].password == Secret("sesame")
 
 
@@ -48,6 +55,21 @@ def test_everything_is_read(tmp_path: Path) -> None:
         pytest.param("ranges: r\n  refresh: {a.json: {url: 'https://a.example/', every: 1m}}", "asks too often", id="often"),
         pytest.param("targets: {a: {url: 'ftp://a.example/'}}", "write for instance https://shop.example/", id="no web"),
         pytest.param("targets: {a: {}}", "needs url: add it", id="no URL"),
+        pytest.param("targets: {a: {url: 'http://a/', weight: -1}}", "must be 0 or more", id="less than no weight"),
+        pytest.param("targets: {a: {url: 'http://a/', quota: {}}}", "needs one of day and ramp", id="no quota at all"),
+        pytest.param("targets: {a: {url: 'http://a/', quota: {day: 5, ramp: [5]}}}", "needs one of day", id="two quotas"),
+        pytest.param("targets: {a: {url: 'http://a/', quota: {day: -5}}}", "is no number of visits", id="less than none"),
+        pytest.param("targets: {a: {url: 'http://a/', quota: {ramp: [5], begins: soon}}}", "write it as in 2026-12-01", id="no date"),
+        pytest.param("targets: {a: {url: 'http://a/', quota: {day: 5, begins: 2026-12-01}}}", "add ramp:", id="no ramp"),
+        pytest.param("tenants: {a: {tokens: [b]}}", "a secret and must not stand here", id="a token in the file"),
+        pytest.param("tenants: {a: {tokens: [{env: T}]}, b: {tokens: [{env: T}]}}", "is a token of the tenant 'a' too", id="shared"),
+        pytest.param("tenants: {a: {domains: [s.example]}, b: {domains: [S.example]}}", "to the tenant 'a' already", id="two owners"),
+        pytest.param("tenants: {a: {domains: ['http://s/']}}", "is no domain: write it as in shop.example", id="a URL"),
+        pytest.param("tenants: {acme: {}}\n  targets: {t: {url: 'http://a/', tenant: acmee}}", "did you mean acme?", id="misspelt"),
+        pytest.param("tenants: {acme: {}}\n  targets: {t: {url: 'http://a/'}}", "no tenant 'default': write one of acme", id="nobody's target"),
+        pytest.param("logs: [{path: a.log, target: t}]", "there is no target 't'", id="no such target"),
+        pytest.param("tenants: {a: {}, b: {}}\n  targets: {t: {url: 'http://a/', tenant: a}}\n  logs: [{path: a.log, tenant: b, target: t}]", "belongs to the tenant 'a'", id="another's target"),
+        pytest.param("tenants: {a: {domains: [s.example]}}\n  logs: [{path: a.log, tenant: a, domain: t.example}]", "none of its tenant's domains", id="another's log"),
         pytest.param("domains: {names: ['shop.example/x']}", "is no domain: write it as in shop.example", id="a path of it"),
         pytest.param("domains: {rdap: nowhere}", "write for instance https://rdap.org/", id="no service"),
         pytest.param("dependencies: {r: {url: 'http://a.example'}}", "write for instance redis://127.0.0.1:6379", id="no Redis"),
@@ -55,12 +77,12 @@ def test_everything_is_read(tmp_path: Path) -> None:
     ],
 )  # fmt: skip
 def test_problems(tmp_path: Path, written: str, said: str) -> None:
-    problems = Folder(tmp_path).problems(CONFIG + f"searchbots:\n  {written}\n")
+    problems = Folder(tmp_path, {"T": "sesame"}).problems(CONFIG + f"searchbots:\n  {written}\n")
     assert any(said in problem for problem in problems), problems
 
 
 def test_a_password_in_a_url_is_refused_and_not_shown(tmp_path: Path) -> None:
     written = "searchbots: {dependencies: {r: {url: 'redis://u:sesame@a.example'}}}\n"
-    problems = Folder(tmp_path).problems(CONFIG + written)
+    problems = Folder(tmp_path, {"T": "sesame"}).problems(CONFIG + written)
     assert "must hold no user and password" in "".join(problems)
     assert "sesame" not in "".join(problems)

@@ -14,6 +14,8 @@ import yaml
 from crawlhealth import incidentanswer, labels
 from crawlhealth.canary import arrival
 from crawlhealth.outcome import Outcome
+from crawlhealth.searchbots import posted
+from crawlhealth.searchbots.model import DispatchDecision
 from crawlhealth.traffic import windows
 from crawlhealth.traffic.body import CODINGS
 from crawlhealth.traffic.observations import Item
@@ -31,6 +33,7 @@ SCHEMAS = DOCUMENT["components"]["schemas"]
     [
         pytest.param("Observation", Item, id="observations"),
         pytest.param("Window", windows._Window, id="windows"),
+        pytest.param("Dispatch", posted.Item, id="dispatches"),
         pytest.param("Report", Report, id="the answer"),
         pytest.param("Arrival", arrival._Sent, id="canaries"),
         pytest.param("Label", incidents._Wanted, id="labels"),
@@ -46,6 +49,7 @@ def test_the_fields_are_those_that_are_read(schema: str, struct: type[msgspec.St
 
 def test_words_are_those_that_are_known() -> None:
     assert SCHEMAS["Observation"]["properties"]["outcome"]["enum"] == [outcome.value for outcome in Outcome]
+    assert SCHEMAS["Dispatch"]["properties"]["decision"]["enum"] == [decision.value for decision in DispatchDecision]
     assert set(DOCUMENT["components"]["parameters"]["coding"]["schema"]["enum"]) == CODINGS.keys() - {""}
     assert set(DOCUMENT["paths"]["/api/v1/observations"]["post"]["requestBody"]["content"]) <= TYPES
 

@@ -62,10 +62,8 @@ def _check_tokens(document: Document, tenant: Tenant, steps: Steps, known: dict[
 
 def _check_tenant(document: Document, settings: SearchbotSettings, tenant: str, steps: Steps) -> None:
     if settings.tenants and tenant not in settings.tenants:
-        named = document.find(steps) is not None
-        message = f"there is no tenant {quoted(tenant)}: {nearest(tenant, settings.tenants)}"
-        document.report(steps if named else steps[:-1], message if named else f"needs a tenant: {message}")
-    elif document.find(steps) is not None:
+        document.report(steps, f"there is no tenant {quoted(tenant)}: {nearest(tenant, settings.tenants)}")
+    else:
         check_name(document, tenant, steps, key=False)
 
 

@@ -24,7 +24,6 @@ from crawlhealth.searchbots.posted import Post, Said, TooMany, UsedBefore
 from crawlhealth.searchbotsettings import SearchbotSettings
 from crawlhealth.traffic.body import Body, Text, TooLarge, Unreadable
 from crawlhealth.traffic.tokens import ANYBODY, Grant, granted
-from crawlhealth.web.gate import DISPATCHES
 from crawlhealth.web.receiving import Room, TurnedAway, answer, coding_of, drain, key_of, read
 
 log = logging.getLogger(__name__)
@@ -92,7 +91,11 @@ class DispatchEndpoints:
 
     def routes(self) -> list[Route]:
         """Where it is found."""
-        return [Route(DISPATCHES, self.post, methods=["POST"]), Route(DISPATCHES, self.get, methods=["GET"])]
+        return [Route("/api/v1/dispatches", self.answer, methods=["GET", "POST"])]
+
+    async def answer(self, request: Request) -> Response:
+        """Either of both."""
+        return await (self.post if request.method == "POST" else self.get)(request)
 
     async def get(self, request: Request) -> Response:
         """What the targets of the sender's tenants got today."""

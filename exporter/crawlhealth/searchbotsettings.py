@@ -19,6 +19,9 @@ LOG_FORMATS: Final = (
 DEFAULT_TENANT: Final = "default"
 """Whose everything is where no tenants are configured."""
 
+OTHER_TARGET: Final = "other"
+"""What a target is called that is not configured."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RangeSource:

@@ -55,6 +55,7 @@ def test_everything_is_read(tmp_path: Path) -> None:
         pytest.param("ranges: r\n  refresh: {a.json: {url: 'https://a.example/', every: 1m}}", "asks too often", id="often"),
         pytest.param("targets: {a: {url: 'ftp://a.example/'}}", "write for instance https://shop.example/", id="no web"),
         pytest.param("targets: {a: {}}", "needs url: add it", id="no URL"),
+        pytest.param("targets: {other: {url: 'http://a/'}}", "give it another name", id="a name that is taken"),
         pytest.param("targets: {a: {url: 'http://a/', weight: -1}}", "must be 0 or more", id="less than no weight"),
         pytest.param("targets: {a: {url: 'http://a/', quota: {}}}", "needs one of day and ramp", id="no quota at all"),
         pytest.param("targets: {a: {url: 'http://a/', quota: {day: 5, ramp: [5]}}}", "needs one of day", id="two quotas"),

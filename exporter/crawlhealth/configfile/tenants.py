@@ -7,7 +7,7 @@ import re
 from typing import Final
 
 from crawlhealth.configfile.rules import check_name
-from crawlhealth.searchbotsettings import LogSettings, Quota, SearchbotSettings, Tenant
+from crawlhealth.searchbotsettings import OTHER_TARGET, LogSettings, Quota, SearchbotSettings, Tenant
 from crawlhealth.yamlfile.binding import nearest
 from crawlhealth.yamlfile.document import Document, Steps
 from crawlhealth.yamlfile.tree import Scalar, quoted
@@ -30,6 +30,8 @@ def check_tenants(document: Document, settings: SearchbotSettings) -> None:
     for target in settings.targets.values():
         steps = ("searchbots", "targets", target.name)
         _check_tenant(document, settings, target.tenant, (*steps, "tenant"))
+        if target.name == OTHER_TARGET:
+            document.report(steps, "is what targets are called that are not configured: give it another name", key=True)
         if target.weight is not None and not (math.isfinite(target.weight) and target.weight >= 0):
             document.report((*steps, "weight"), "must be 0 or more: write for instance 3")
         if target.quota is not None:

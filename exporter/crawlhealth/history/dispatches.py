@@ -8,7 +8,7 @@ from typing import Final
 
 DispatchKey = tuple[int, str, str, str, str]
 """Start of the hour (unix seconds), tenant, bot, target, decision."""
-RECENT_SECONDS: Final = 2 * 86_400
+RECENT_SECONDS: Final = 26 * 3600
 """How much of it is kept in memory: today, and what shares look back on."""
 SENT: Final = "sent"
 """The decision that counts as a visit of the target."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final, NamedTuple
@@ -14,12 +14,10 @@ from crawlhealth.metrics import MetricSpec
 from crawlhealth.searchbots import quotas
 from crawlhealth.searchbots.looks import origin
 from crawlhealth.searchbots.model import DispatchDecision
-from crawlhealth.searchbotsettings import SearchbotSettings
+from crawlhealth.searchbotsettings import OTHER_TARGET, SearchbotSettings
 
 SHARE_HOURS: Final = 6
 """Shares are those of the present hour and the ones before it: enough visits to tell a share, and few enough hours."""
-OTHER: Final = "other"
-"""The target of visits sent where no configured target is."""
 
 OnSent = Callable[[str, str], None]
 """Hears of a domain and the URL that a visit of it was sent on to."""
@@ -37,6 +35,10 @@ class Decided(NamedTuple):
     hour: int
 
 
+Used = Counter[tuple[str, str]]
+"""Visits of today by tenant and target."""
+Sent = defaultdict[str, Counter[tuple[str, str]]]
+"""Visits of the last hours: by tenant those by bot and target."""
 Note = Callable[[LogUpdate, Decided, int], None]
 """Takes decisions on so many visits into an update."""
 
@@ -81,17 +83,19 @@ class Dispatches:
             for each in targets.values():
                 if each.tenant == tenant and origin(each.url) == host:
                     return each.name, written
-        return (OTHER if written else ""), (written if host else "")
+        return (OTHER_TARGET if written else ""), (written if host else "")
 
     def states(self, tenant: str, now: float) -> Iterator[TargetState]:
         """The targets of a tenant."""
+        return self._states(tenant, now, *self._sums(now))
+
+    def _states(self, tenant: str, now: float, used: Used, sent: Sent) -> Iterator[TargetState]:
         settings = self._settings()
         targets = {name: each for name, each in settings.targets.items() if each.tenant == tenant}
         weights = {name: each.weight for name, each in targets.items() if each.weight is not None}
         total = sum(weights.values())
-        used, sent = self._used(tenant, now), self._recent(tenant, now)
         weighted = Counter[str]()
-        for (bot, target), visits in sent.items():
+        for (bot, target), visits in sent[tenant].items():
             weighted[bot] += visits if target in weights else 0
         for name, each in targets.items():
             quota = each.quota
@@ -99,11 +103,11 @@ class Dispatches:
             yield TargetState(
                 tenant=tenant,
                 target=name,
-                used=used[name],
+                used=used[tenant, name],
                 quota=None if quota is None
                 else quotas.allowed(quota, today=now, first_sent=self._store.begun.get((tenant, name))),
                 shares={
-                    bot: (sent[bot, name] / visits, expected)
+                    bot: (sent[tenant][bot, name] / visits, expected)
                     for bot, visits in sorted(weighted.items())
                     if visits and name in weights
                 },
@@ -119,15 +123,16 @@ class Dispatches:
             if name != metrics.SEARCHBOT_DISPATCHES.name or labels[0] not in tenants:
                 continue
             tenant, _, bot, target, decision = labels
-            if target in (OTHER, "") or self.target(tenant, target)[0] == target:
+            if target in (OTHER_TARGET, "") or self.target(tenant, target)[0] == target:
                 put(metrics.SEARCHBOT_DISPATCHES, labels, value)
                 if decision == DispatchDecision.SENT and (tenant, target) in logged:
                     sent_to.add((tenant, bot, target))
         for arrived in sorted(sent_to):  # visits that never arrive must not be missing from a comparison
             if (metrics.DISPATCH_ARRIVALS.name, arrived) not in self._store.counters:
                 put(metrics.DISPATCH_ARRIVALS, arrived, 0.0)
+        sums = self._sums(now)
         for tenant in settings.tenant_names:
-            for state in self.states(tenant, now):
+            for state in self._states(tenant, now, *sums):
                 place = (tenant, state.target)
                 put(metrics.TARGET_QUOTA, place, state.quota)
                 put(metrics.TARGET_QUOTA_USED, place, state.used)
@@ -135,23 +140,17 @@ class Dispatches:
                     put(metrics.SHARE, (tenant, bot, state.target), share)
                     put(metrics.SHARE_EXPECTED, (tenant, bot, state.target), expected)
 
-    def _used(self, tenant: str, now: float) -> Counter[str]:
-        """The visits sent to each target today."""
-        today = quotas.day_of(now)
-        found: Counter[str] = Counter()
-        for (hour, owner, _, target, decision), visits in self._store.dispatched.items():
-            if today <= hour < today + quotas.DAY and owner == tenant and decision == DispatchDecision.SENT:
-                found[target] += visits
-        return found
-
-    def _recent(self, tenant: str, now: float) -> Counter[tuple[str, str]]:
-        """The visits sent in the last hours, by bot and target."""
-        since = int(now) // HOUR * HOUR - (SHARE_HOURS - 1) * HOUR
-        found: Counter[tuple[str, str]] = Counter()
-        for (hour, owner, bot, target, decision), visits in self._store.dispatched.items():
-            if hour >= since and owner == tenant and decision == DispatchDecision.SENT:
-                found[bot, target] += visits
-        return found
+    def _sums(self, now: float) -> tuple[Used, Sent]:
+        """What was sent today, and in the hours that shares are made of."""
+        today, since = quotas.day_of(now), int(now) // HOUR * HOUR - (SHARE_HOURS - 1) * HOUR
+        used, sent = Used(), Sent(Counter)
+        for (hour, tenant, bot, target, decision), visits in self._store.dispatched.items():
+            if decision == DispatchDecision.SENT:
+                if today <= hour < today + quotas.DAY:
+                    used[tenant, target] += visits
+                if hour >= since:
+                    sent[tenant][bot, target] += visits
+        return used, sent
 
 
 def _origin(written: str) -> str:

@@ -14,9 +14,9 @@ from crawlhealth.history.pushes import Pushed, PushKey
 from crawlhealth.history.visits import HOUR, LogUpdate
 from crawlhealth.history.visitstore import VisitStore
 from crawlhealth.searchbots.bots import BOTS, Agents, named
-from crawlhealth.searchbots.dispatch import OTHER, Decided, Dispatches
+from crawlhealth.searchbots.dispatch import Decided, Dispatches
 from crawlhealth.searchbots.model import DispatchDecision
-from crawlhealth.searchbotsettings import SearchbotSettings
+from crawlhealth.searchbotsettings import OTHER_TARGET, SearchbotSettings
 
 MAX_ITEMS: Final = 10_000
 MAX_COUNT: Final = 1_000_000_000
@@ -166,7 +166,7 @@ class Posts:
             known = ", ".join(each.name for each in BOTS[:3])
             raise ValueError(f"the bot {item.bot[:50]!r} is not known: write its name as in {known}")
         name, _ = self._dispatches.target(tenant, item.target)
-        if name == OTHER:
+        if name == OTHER_TARGET:
             raise NotYours(f"{item.target[:50]!r} is none of the targets of {tenant!r}")
         if not name and item.decision is not DispatchDecision.STAYED:
             raise ValueError(f"needs target: where {item.decision.value} is said of")

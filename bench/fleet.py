@@ -3,9 +3,10 @@
     python bench/fleet.py [--sites 500 2000] [--minutes 12] [--scoring exporter fleet]
 
 A target shows so many sites as the exporter does (three routes, two canaries each; `exposed.py`). What rules look back
-on is brought in as blocks, as far as they look back. Prints how long the evaluation of each group and of its dearest
-rules took in the median, as Prometheus says of itself, and what all groups take of one core. Exits 1 when the rules for
-the exporter's own score take more than 5 s.
+on is brought in as blocks, as far as they look back. Prints how long the evaluation of each group took in the median, as
+Prometheus says of itself, and how much processor time each expression takes: asked one by one of a Prometheus that does
+nothing else, so that whatever else the machine does weighs little. Exits 1 when the rules for the exporter's own score
+take more than 5 s of it.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import tempfile
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -31,11 +32,13 @@ import requests
 
 import exposed
 from crawlhealth import bundle
-from crawlhealth.bundle.model import Options, Scoring
+from crawlhealth.bundle import rules
+from crawlhealth.bundle.model import Group, Options, Scoring
 from exposed import SITE, Line
 from looks import SCRAPE, looked_back, write_past
 
 BOUND = 5.0
+TRIES = 5
 DEAREST = 6
 """Rules of each group that are printed."""
 ADDRESS = "127.0.0.1:19467"
@@ -70,12 +73,9 @@ def target(site: Sequence[Line], sites: int) -> Iterator[int]:
 
 
 @contextmanager
-def prometheus(folder: Path, port: int) -> Iterator[int]:
-    """A Prometheus with the rules of a folder, by its process."""
-    (folder / "prometheus.yml").write_text(
-        f"global: {{scrape_interval: {SCRAPE}s, scrape_timeout: {SCRAPE}s}}\nrule_files: ['alerting/rules/*.yml']\n"
-        f"scrape_configs: [{{job_name: crawlhealth, static_configs: [{{targets: ['127.0.0.1:{port}']}}]}}]\n"
-    )
+def prometheus(folder: Path, config: str) -> Iterator[int]:
+    """A Prometheus in a folder, by its process."""
+    (folder / "prometheus.yml").write_text(config)
     with (folder / "log").open("w") as log:
         process = subprocess.Popen(
             ["prometheus", f"--config.file={folder}/prometheus.yml", f"--storage.tsdb.path={folder}/data",
@@ -90,7 +90,7 @@ def prometheus(folder: Path, port: int) -> Iterator[int]:
 
 
 def measure(sites: int, scoring: Scoring, minutes: float) -> float:
-    """Print the row of each group and of the dearest rules; returns the sum of medians over groups."""
+    """Print the row of each group and of the dearest rules; returns the processor time of one round of all."""
     options = Options(scoring=scoring)
     groups = bundle.groups(options)
     site = list(exposed.lines(time.time()))
@@ -106,25 +106,68 @@ def measure(sites: int, scoring: Scoring, minutes: float) -> float:
             check=True, stdout=subprocess.DEVNULL,
         )  # fmt: skip
         past.unlink()
-        with prometheus(folder, port) as process:
+        config = (
+            f"global: {{scrape_interval: {SCRAPE}s, scrape_timeout: {SCRAPE}s}}\n"
+            "rule_files: ['alerting/rules/*.yml']\n"
+            f"scrape_configs: [{{job_name: crawlhealth, static_configs: [{{targets: ['127.0.0.1:{port}']}}]}}]\n"
+        )
+        with prometheus(folder, config) as process:
             seen = watch(process, minutes)
-    each = {key: statistics.median(took) for key, took in seen.took.items()}
-    total = sum(each.get((group.name, ""), math.inf) for group in groups)
-    share = sum(each[group.name, ""] / group.interval.total_seconds() for group in groups)
+            now = time.time() - SCRAPE
+        with prometheus(folder, "global: {}\n") as process:
+            used = worked(process, groups, options, now)
     print(f"\n{sites} sites, {scoring}: {count / 1e6:.1f} million samples of the past, {seen.head:,.0f} series")
-    for group in sorted(groups, key=lambda one: -each[one.name, ""]):
-        if each[group.name, ""] >= 0.02:
-            every = group.interval / timedelta(seconds=1)
-            print(
-                f"  {group.name:<32} {len(group.rules):>3} rules every {every:>4.0f} s: {each[group.name, '']:6.2f} s"
-            )
-            dear = sorted((rule.name for rule in group.rules), key=lambda rule: -each.get((group.name, rule), 0.0))
-            for rule in dear[:DEAREST]:
-                if each.get((group.name, rule), 0.0) >= total / 50:
-                    print(f"    {rule:<60} {each[group.name, rule]:6.2f} s")
-    memory = f"memory {seen.memory / 2**20:,.0f} MB"
-    print(f"  all once: {total:.2f} s; {share:.0%} of a core; {memory}; {seen.failed} failures", flush=True)
+    return report(groups, seen, used)
+
+
+def report(groups: Sequence[Group], seen: Seen, used: Mapping[tuple[str, str], float]) -> float:
+    """Print what groups and their dearest rules took; returns the processor time of one round of all."""
+    took = {key: statistics.median(each) for key, each in seen.took.items()}
+    work = {group.name: sum(used[group.name, rule.name] for rule in group.rules) for group in groups}
+    total = sum(work.values())
+    for group in sorted(groups, key=lambda one: -work[one.name]):
+        if work[group.name] < total / 100:
+            continue
+        every = f"every {group.interval / timedelta(seconds=1):.0f} s"
+        times = f"processor {work[group.name]:5.2f} s, took {took.get((group.name, ''), math.nan):5.2f} s"
+        print(f"  {group.name:<32} {len(group.rules):>3} rules {every:>11}: {times}")
+        for rule in sorted((rule.name for rule in group.rules), key=lambda rule: -used[group.name, rule])[:DEAREST]:
+            if used[group.name, rule] >= total / 50:
+                print(f"    {rule:<58} {used[group.name, rule]:5.2f} s")
+    share = sum(work[group.name] / group.interval.total_seconds() for group in groups)
+    waited = sum(took.get((group.name, ""), math.nan) for group in groups)
+    print(
+        f"  all once: processor {total:.2f} s, took {waited:.2f} s; {share:.0%} of a core;"
+        f" memory {seen.memory / 2**20:,.0f} MB; {seen.failed} failures",
+        flush=True,
+    )
     return total
+
+
+def worked(process: int, groups: Sequence[Group], options: Options, now: float) -> dict[tuple[str, str], float]:
+    """Seconds of processor time for each rule's expression at one moment, the median of some; nothing else goes on."""
+    ready = time.time() + 300
+    while time.time() < ready:
+        try:
+            if requests.get(f"http://{ADDRESS}/-/ready", timeout=30).ok:
+                break
+        except requests.RequestException:
+            pass
+        time.sleep(1)
+    time.sleep(5)
+    used = {}
+    program = psutil.Process(process)
+    for group in groups:
+        for rule in group.rules:
+            query = {"query": f"count({rules.expression(rule, options)})", "time": f"{now}"}
+            times = []
+            for _ in range(TRIES):
+                before = program.cpu_times()
+                requests.post(f"http://{ADDRESS}/api/v1/query", data=query, timeout=600).raise_for_status()
+                after = program.cpu_times()
+                times.append(after.user + after.system - before.user - before.system)
+            used[group.name, rule.name] = statistics.median(times)
+    return used
 
 
 @dataclass(slots=True)

@@ -8,7 +8,7 @@ from datetime import timedelta
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import structs
 
@@ -180,13 +180,11 @@ STATES = st.builds(
 VALUES = st.just(float("nan")) | st.integers(0, 100).map(float) | st.sampled_from([49.0, 50.0, 55.0, 79.0, 80.0, 85.0])
 
 
-@settings(deadline=None)
 @given(st.lists(STATES, max_size=20))
 def test_states_are_the_same_as_arrays(states: list[BandState]) -> None:
     assert States.of(states).each() == states
 
 
-@settings(deadline=None)
 @given(st.lists(st.tuples(STATES, VALUES, VALUES, st.booleans()), min_size=1, max_size=8), st.floats(1, 2e6))
 def test_sites_do_not_touch_each_other(several: list[tuple[BandState, float, float, bool]], at: float) -> None:
     states, score, recovery, new = (list(column) for column in zip(*several, strict=True))
@@ -198,7 +196,6 @@ def test_sites_do_not_touch_each_other(several: list[tuple[BandState, float, flo
     assert together == alone
 
 
-@settings(deadline=None)
 @given(STATES, VALUES, VALUES, st.floats(1, 2e6))
 def test_without_new_evidence_no_band_begins_or_ends(
     state: BandState, score: float, recovery: float, at: float
@@ -282,7 +279,6 @@ STEPS = st.lists(
 )
 
 
-@settings(deadline=None)
 @given(STEPS, st.sampled_from([0, 5, 30]), st.sampled_from([0, 3]), st.sampled_from([0, 60, 360]))
 def test_clocks_do_what_counted_seconds_of_evidence_do(
     steps: list[tuple[int, int | None, bool, int]], degrading: int, resisting: int, leave: int

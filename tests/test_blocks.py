@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -94,7 +94,6 @@ COUNT = st.integers(0, 120)
 PAST = st.lists(st.tuples(COUNT, COUNT, COUNT, COUNT, st.booleans(), st.floats(0.01, 9)), min_size=1, max_size=30)
 
 
-@settings(deadline=None)
 @given(st.lists(PAST, min_size=1, max_size=3), st.sampled_from([1, 50, 200]), st.floats(0, 1))
 def test_blocks_are_those_of_one_series_at_a_time(
     several: list[list[tuple[int, int, int, int, bool, float]]], least: int, q: float

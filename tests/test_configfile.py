@@ -281,7 +281,7 @@ FLOW = st.recursive(
 )
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.dictionaries(KEYS, FLOW, max_size=5), st.dictionaries(KEYS, FLOW, max_size=5))
 def test_any_file_is_a_configuration_or_a_list_of_problems(
     folder: Folder, config: dict[str, str], canaries: dict[str, str]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -102,7 +102,6 @@ COUNT = st.sampled_from([0, 0, 1, 30, 50, 1000])
 HOUR = st.tuples(COUNT, COUNT, COUNT, COUNT, st.sampled_from([np.nan, 0.001, 0.5, 464.0]), st.booleans())
 
 
-@settings(deadline=None)
 @given(st.lists(HOUR, max_size=30))
 def test_whatever_comes_it_is_a_number_and_what_lasts_is_part_of_it(
     past: list[tuple[float, float, float, float, float, bool]],

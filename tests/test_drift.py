@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -109,7 +109,6 @@ def test_at_a_normal_it_is_standard_normal() -> None:
 SHARE = st.floats(0, 1)
 
 
-@settings(deadline=None)
 @given(SHARE, SHARE, SHARE, st.floats(0, 1e9), st.floats(0, 2))
 def test_it_rises_with_the_share(a: float, b: float, usual: float, size: float, swing: float) -> None:
     low, high = (z(share, usual=usual, size=size, swing=swing)[:4] for share in sorted((a, b)))
@@ -117,7 +116,6 @@ def test_it_rises_with_the_share(a: float, b: float, usual: float, size: float, 
     assert np.all(np.isnan(low) | (low <= high + 1e-9))
 
 
-@settings(deadline=None)
 @given(SHARE, SHARE, st.floats(LEAST_SIZE, 1e9), st.floats(0, 2), st.floats(1e-3, 464), st.floats(1e-3, 464))
 @pytest.mark.filterwarnings("error")
 def test_it_is_a_number_whatever_comes(

@@ -457,7 +457,7 @@ SLOTS = st.lists(
 
 
 @BOTH
-@hypothesis.settings(max_examples=40, deadline=None)
+@hypothesis.settings(max_examples=40)
 @given(slots=SLOTS, steps=st.lists(st.sampled_from([15.0, 600.0, 7200.0]), min_size=1, max_size=4))
 def test_judging_many_sites_is_judging_each_to_the_digit(
     settings: ScoreSettings, slots: list[Slot], steps: list[float]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -39,7 +39,6 @@ def lower(
     return float(found[0, 0, 0])
 
 
-@settings(deadline=None)
 @given(SHARES, SHARES, SIZES, SHARES, SWINGS, CRITICAL, LIVES, MARGINS)
 def test_a_lower_bound_never_falls_when_the_share_rises(
     a: float, b: float, size: float, normal: float, swing: float, critical: float, half_life: float, margins: Margins
@@ -51,7 +50,6 @@ def test_a_lower_bound_never_falls_when_the_share_rises(
     assert less <= more + 1e-9
 
 
-@settings(deadline=None)
 @given(SHARES, SIZES, SHARES, SWINGS, CRITICAL, LIVES, MARGINS)
 def test_a_lower_bound_is_a_share_and_under_the_share(
     share: float, size: float, normal: float, swing: float, critical: float, half_life: float, margins: Margins
@@ -60,14 +58,12 @@ def test_a_lower_bound_is_a_share_and_under_the_share(
     assert 0 <= found <= share + 1e-12
 
 
-@settings(deadline=None)
 @given(SHARES, SIZES, SIZES, SHARES, SWINGS)
 def test_more_requests_never_explain_more(share: float, few: float, many: float, normal: float, swing: float) -> None:
     few, many = sorted((few, many))
     assert lower(share, few, normal=normal, swing=swing) <= lower(share, many, normal=normal, swing=swing) + 1e-9
 
 
-@settings(deadline=None)
 @given(SHARES, SIZES, SHARES, SWINGS, SWINGS)
 def test_a_restless_site_is_never_judged_harder(
     share: float, size: float, normal: float, calm: float, restless: float
@@ -76,7 +72,6 @@ def test_a_restless_site_is_never_judged_harder(
     assert lower(share, size, normal=normal, swing=restless) <= lower(share, size, normal=normal, swing=calm) + 1e-9
 
 
-@settings(deadline=None)
 @given(SHARES, SIZES, SWINGS)
 def test_nothing_is_left_of_no_share(normal: float, size: float, swing: float) -> None:
     assert lower(0.0, size, normal=normal, swing=swing) == 0

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from crawlhealth.marks import NONE, OUTSIDE, RESTING, UNKNOWN, mark_of, marks_from, usable, worse
@@ -42,7 +42,6 @@ def test_mark_of(band: Band, score: float | None, resting: bool, mark: int) -> N
     assert mark_of(band, score, resting=resting) == mark
 
 
-@settings(deadline=None)
 @given(st.lists(st.tuples(bands, scores, st.booleans()), min_size=1))
 def test_marks_of_many_verdicts_are_those_of_each(verdicts: list[tuple[Band, float | None, bool]]) -> None:
     found = marks_from(
@@ -54,7 +53,6 @@ def test_marks_of_many_verdicts_are_those_of_each(verdicts: list[tuple[Band, flo
     assert found.tolist() == [mark_of(band, score, resting=resting) for band, score, resting in verdicts]
 
 
-@settings(deadline=None)
 @given(marks, marks, marks)
 def test_the_worse_of_two_is_one_of_them_whatever_the_order(one: int, two: int, three: int) -> None:
     assert int(worse(one, two)) == min(one, two, key=WORST_FIRST.index)
@@ -92,7 +90,6 @@ def test_a_site_is_quiet_for_a_day_unless_told_otherwise() -> None:
     assert found.tolist() == [False] * 25 + [True] * 6
 
 
-@settings(deadline=None)
 @given(st.lists(st.lists(marks, min_size=40, max_size=40), min_size=1, max_size=5), st.integers(0, 100))
 def test_sites_side_by_side_are_as_each_alone(several: list[list[int]], least: int) -> None:
     block = np.array(several, dtype=np.uint8)

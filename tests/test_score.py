@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import structs
 
@@ -95,14 +95,12 @@ def test_refused_cap(now: float, normal: float, cap: float) -> None:
     assert score.refused_cap(now, normal) == pytest.approx(cap)
 
 
-@settings(deadline=None)
 @given(RATES, RATES)
 def test_a_score_is_never_above_100_or_below_0(now: Rates, normal: Rates) -> None:
     assert 0 <= lower_of_both(now, normal) <= 100
     assert 0 <= score.plain(score.penalties(now, normal, WEIGHTS)) <= 100
 
 
-@settings(deadline=None)
 @given(RATES, RATES, st.sampled_from(["hard_block", "challenge", "soft_block", "latency_p95"]), SHARES)
 def test_more_of_any_one_signal_never_scores_higher(now: Rates, normal: Rates, signal: str, more: float) -> None:
     worse = structs.replace(now, **{signal: (getattr(now, signal) or 0.0) + more})
@@ -111,7 +109,6 @@ def test_more_of_any_one_signal_never_scores_higher(now: Rates, normal: Rates, s
     assert lower_of_both(worse, normal) <= lower_of_both(now, normal) + 1e-9
 
 
-@settings(deadline=None)
 @given(RATES, RATES, st.sampled_from(["hard_block", "challenge", "soft_block", "latency_p95"]), SECONDS, SECONDS)
 def test_a_signal_at_its_baseline_leaves_the_score_unchanged(
     now: Rates, normal: Rates, signal: str, level: float, other: float
@@ -126,13 +123,11 @@ def test_a_signal_at_its_baseline_leaves_the_score_unchanged(
     assert plain(level) == plain(other)
 
 
-@settings(deadline=None)
 @given(RATES)
 def test_a_site_at_its_own_normal_scores_100(normal: Rates) -> None:
     assert lower_of_both(normal, normal) == 100
 
 
-@settings(deadline=None)
 @given(RATES)
 def test_a_site_that_refuses_everything_scores_0_whatever_the_mix(mix: Rates) -> None:
     total = mix.hard_block + mix.challenge + mix.soft_block

@@ -8,7 +8,7 @@ from datetime import timedelta
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from crawlhealth.outcome import Source
@@ -55,7 +55,6 @@ def baselines(draw: st.DrawFn) -> Baseline:
 METHODS = st.sampled_from([SETTINGS, replace(SETTINGS, cap=False), PLAIN, replace(PLAIN, cap=True)])
 
 
-@settings(deadline=None)
 @given(some_rows(), baselines(), METHODS, st.data())
 def test_more_refusals_never_raise_the_score(
     rows: list[Row], baseline: Baseline, settings: ScoreSettings, data: st.DataObject
@@ -80,7 +79,6 @@ def test_more_refusals_never_raise_the_score(
     assert not after > before + 1e-6
 
 
-@settings(deadline=None)
 @given(some_rows(), baselines(), METHODS, st.permutations(range(3)))
 def test_renaming_and_reordering_routes_changes_nothing(
     rows: list[Row], baseline: Baseline, settings: ScoreSettings, order: list[int]
@@ -96,7 +94,6 @@ def test_renaming_and_reordering_routes_changes_nothing(
         np.testing.assert_allclose(getattr(after, name), getattr(before, name), atol=1e-7, err_msg=name)
 
 
-@settings(deadline=None)
 @given(some_rows(), RATES, SWING, METHODS, st.floats(1e-3, 1e6), st.data())
 def test_a_site_at_or_under_its_normal_never_loses_a_point_whatever_its_volume(
     rows: list[Row], whole: Rates, swing: float, settings: ScoreSettings, volume: float, data: st.DataObject
@@ -159,7 +156,6 @@ def anything(draw: st.DrawFn) -> tuple[dict[str, list[Row]], list[Baseline | Non
     return sites, normal_of
 
 
-@settings(deadline=None)
 @given(anything(), ANY_SETTINGS)
 def test_whatever_comes_there_is_a_score_from_0_to_100_or_a_reason_why_there_is_none(
     given_: tuple[dict[str, list[Row]], list[Baseline | None]], settings: ScoreSettings

@@ -8,7 +8,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from crawlhealth import metrics, stats
@@ -39,7 +39,6 @@ def test_bucket(value: float, index: int) -> None:
     assert stats.bucket(value) == index
 
 
-@settings(deadline=None)
 @given(LATENCIES, st.sampled_from([0.5, 0.9, 0.95, 0.99, 1.0]))
 def test_a_quantile_is_within_two_and_a_half_percent_of_the_exact_one(values: list[float], q: float) -> None:
     exact = sorted(values)[max(1, math.ceil(q * len(values))) - 1]
@@ -51,7 +50,6 @@ def test_there_is_no_quantile_of_nothing() -> None:
     assert stats.quantile({3: 0}, 0.95) is None
 
 
-@settings(deadline=None)
 @given(LATENCIES)
 def test_published_counts_are_those_at_or_under_each_bound(values: list[float]) -> None:
     published = list(stats.published(histogram(values), metrics.HISTOGRAM_FIRST, metrics.HISTOGRAM_LAST))
@@ -106,7 +104,6 @@ def test_wilson_bounds_are_the_published_ones(count: int, size: int, low: float,
     assert round(1 - float(stats.wilson_lower(1 - count / size, size, z)), 4) == high
 
 
-@settings(deadline=None)
 @given(SHARES, SHARES, SIZES, SIZES, st.floats(0, 6))
 def test_a_wilson_bound_rises_with_the_share_and_the_size_and_stays_under_the_share(
     a: float, b: float, n: float, m: float, z: float

@@ -9,7 +9,7 @@ from dataclasses import fields
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from crawlhealth import columns, stats
@@ -119,7 +119,6 @@ def test_latency_is_spread_and_added_like_the_rest() -> None:
     assert p95(stretch)[0, :2].tolist() == [stats.middle(200)] * 2
 
 
-@settings(deadline=None)
 @given(st.lists(slots, max_size=30))
 def test_fine_slots_are_added_up_exactly(given_slots: list[Slot]) -> None:
     stretch = Stretch.of(given_slots, start=MIDNIGHT, seconds=HOUR, steps=3)
@@ -144,7 +143,6 @@ def test_fine_slots_are_added_up_exactly(given_slots: list[Slot]) -> None:
         assert found == sorted(total.latency.items()), "buckets rise"
 
 
-@settings(deadline=None)
 @given(st.lists(hours, max_size=12))
 def test_nothing_is_lost_or_counted_twice_by_spreading(given_slots: list[Slot]) -> None:
     whole = Stretch.of(given_slots, start=MIDNIGHT - 3 * DAY, seconds=HOUR, steps=6 * 24)
@@ -180,7 +178,6 @@ def same(found: Columns, expected: Columns) -> bool:
     return all(np.array_equal(getattr(found, one.name), getattr(expected, one.name)) for one in fields(Columns))
 
 
-@settings(deadline=None)
 @given(st.lists(large_tallies, max_size=12))
 def test_packed_tallies_are_read_as_what_was_packed(several: list[Tally]) -> None:
     assert same(columns.unpacked([pack(one) for one in several]), columns.of_tallies(several))
@@ -217,7 +214,6 @@ def test_what_is_no_packed_tally_is_refused(blob: bytes) -> None:
             columns.unpacked(blobs)
 
 
-@settings(deadline=None)
 @given(large_tallies, st.data())
 @example(Tally(latency={3: 1}), None)
 def test_a_byte_that_fell_over_is_refused_or_read_as_before(tally: Tally, data: st.DataObject | None) -> None:

@@ -7,7 +7,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -35,7 +35,6 @@ def weight(seen: Slot, now: float, half_life: float, power: int = 1) -> float:
 SLOTS = some_slots(minutes=3 * 1440)
 
 
-@settings(deadline=None)
 @given(slots=SLOTS, batch=st.integers(min_value=1, max_value=7))
 def test_sums_are_those_of_the_formula(slots: list[Slot], batch: int) -> None:
     made = Windows(LIVES, resolution=MINUTE)
@@ -56,7 +55,6 @@ def test_sums_are_those_of_the_formula(slots: list[Slot], batch: int) -> None:
             assert Sums(*row).requests == pytest.approx(expected, rel=1e-9, abs=1e-9)
 
 
-@settings(deadline=None)
 @given(slots=SLOTS)
 def test_reading_many_sites_is_reading_each(slots: list[Slot]) -> None:
     made = windows(*slots)
@@ -73,7 +71,6 @@ def test_reading_many_sites_is_reading_each(slots: list[Slot]) -> None:
         assert np.array_equal(panel.site_p95[n], own.site_p95[0], equal_nan=True)
 
 
-@settings(deadline=None)
 @given(histogram=st.dictionaries(st.integers(0, len(stats.BOUNDS)), st.integers(1, 500), min_size=1, max_size=30))
 def test_latency_is_the_quantile_of_the_histogram(histogram: dict[int, int]) -> None:
     made = windows(slot(NOW, Tally(ok=sum(histogram.values()), latency=histogram)))
@@ -160,7 +157,6 @@ SEVERAL = [("books", "direct"), ("books", "dc-us"), ("quotes", "direct")]
 HISTOGRAMS = st.dictionaries(st.integers(0, len(stats.BOUNDS)), st.integers(1, 500), max_size=30)
 
 
-@settings(deadline=None)
 @given(slots=SLOTS)
 def test_the_rows_of_a_panel_are_those_of_its_sites_side_by_side(slots: list[Slot]) -> None:
     made = windows(*slots)
@@ -175,7 +171,6 @@ def test_the_rows_of_a_panel_are_those_of_its_sites_side_by_side(slots: list[Slo
     assert {made.strata[row] for row in panel.row_ids} == {(s.site, s.route, s.source) for s in slots}
 
 
-@settings(deadline=None)
 @given(histograms=st.tuples(HISTOGRAMS, HISTOGRAMS, HISTOGRAMS), refused=st.integers(0, 500))
 def test_quantiles_are_those_of_the_histograms(histograms: tuple[dict[int, int], ...], refused: int) -> None:
     slots = [
@@ -210,7 +205,6 @@ def test_the_lower_bound_knows_how_much_old_requests_are_worth() -> None:
     assert panel.p95_low[0, 0] == stats.quantile(timed, low) < panel.p95[0, 0] == stats.quantile(timed, 0.95)
 
 
-@settings(deadline=None)
 @given(pieces=st.lists(some_slots(minutes=600), max_size=5))
 def test_remembered_quantiles_are_those_of_now(pieces: list[list[Slot]]) -> None:
     made, seen = windows(), list[Slot]()
@@ -248,7 +242,6 @@ def in_order(panel: Panel) -> list[int]:
     return sorted(range(len(panel.keys)), key=lambda row: (panel.owner[row], panel.keys[row]))
 
 
-@settings(deadline=None)
 @given(slots=some_slots(minutes=600))
 def test_dense_slots_are_slots(slots: list[Slot]) -> None:
     dense = windows()

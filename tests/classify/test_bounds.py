@@ -106,7 +106,7 @@ headers = st.dictionaries(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(
     status=st.integers(min_value=-1, max_value=1000),
     url=urls,
@@ -150,20 +150,20 @@ def test_any_response_has_one_outcome(
         assert came.outcome is not Outcome.SOFT_BLOCK
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(body=bodies)
 def test_no_body_refuses_where_the_expected_content_was_found(body: bytes) -> None:
     assert judged(body, extracted=True).outcome is Outcome.OK
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(body=bodies)
 def test_what_is_no_refusal_with_its_content_missing_is_none_when_nothing_is_expected(body: bytes) -> None:
     if judged(body, extracted=False).outcome is Outcome.OK:
         assert judged(body, extracted=None).outcome is Outcome.OK
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(body=bodies)
 def test_parts_of_a_page_are_bytes_of_it(body: bytes) -> None:
     taken = Page(body, {})

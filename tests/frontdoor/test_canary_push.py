@@ -261,7 +261,7 @@ FIELDS = {
 }
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.one_of(st.fixed_dictionaries({}, optional=FIELDS).map(json.dumps).map(str.encode), st.binary(max_size=60)))
 def test_whatever_is_sent_never_a_500_and_never_a_wrong_count(exporter: Exporter, data: bytes) -> None:
     before = runs(exporter)

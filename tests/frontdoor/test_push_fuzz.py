@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from running import Exporter, plain_session, total
 
 CONFIG = "sites: {books: {hosts: [books.example]}, quotes: {hosts: [.quotes.example]}}\nroutes: {us: {}}\n"
-FEW = settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+FEW = settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 anything = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=20),

@@ -38,7 +38,7 @@ seen = st.tuples(st.integers(0, 6 * 24), st.sampled_from(["direct", "dc"]), st.s
 """How many hours before now, route, site."""
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.lists(st.lists(seen, max_size=12), min_size=1, max_size=6), st.integers(1, 30))
 def test_every_request_is_in_one_place(rounds: list[list[tuple[int, str, str]]], pause: int) -> None:
     """Rounds of observations, also late ones, with some hours of housekeeping between them."""

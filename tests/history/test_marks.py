@@ -241,7 +241,7 @@ STEPS = st.one_of(
 )
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.lists(STEPS, max_size=20))
 def test_whatever_comes_in_whatever_order_the_worst_of_each_hour_is_known(
     steps: list[tuple[int, dict[str, int]] | str],

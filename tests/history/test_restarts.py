@@ -149,7 +149,7 @@ def play(steps: list[tuple[object, ...]], *, in_time: bool) -> None:
             machine.history.close()
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(steps=st.lists(STEPS, max_size=20))
 @example(steps=[*BETWEEN, ("kill",)])
 @example(
@@ -160,7 +160,7 @@ def test_a_restart_is_as_no_restart(steps: list[tuple[object, ...]]) -> None:
     play(steps, in_time=False)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(steps=st.lists(st.one_of(STEPS, IMPORT, st.tuples(st.just("lose"))), max_size=20))
 @example(
     steps=[*BETWEEN, ("close",), ("wait", 60), ("reset", "quotes", 0), ("reset", "books", 1), ("commit",), ("lose",)]

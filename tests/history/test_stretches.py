@@ -69,7 +69,7 @@ seen = st.tuples(st.integers(0, 6 * 24 * 4), st.sampled_from(["direct", "dc"]), 
 """How many quarters of an hour before now, route, site."""
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(st.lists(st.lists(seen, max_size=12), min_size=1, max_size=4), st.integers(1, 30))
 def test_every_request_is_in_its_hour_or_spread_over_its_day(
     rounds: list[list[tuple[int, str, str]]], pause: int
@@ -212,7 +212,7 @@ windows = st.lists(
 )
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(windows)
 def test_windows_without_a_history_are_what_an_import_makes_of_them(slots: list[Slot]) -> None:
     with tempfile.TemporaryDirectory() as folder:

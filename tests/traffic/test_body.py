@@ -50,7 +50,7 @@ def test_items_of_a_body(data: bytes, expected: list[bytes], coding: str) -> Non
     coding=st.sampled_from(sorted(CODERS)),
     array=st.booleans(),
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_whatever_is_coded_comes_back(items: list[dict[str, str]], coding: str, array: bool) -> None:
     lines = [json.dumps(item).encode() for item in items]
     data = b"[" + b", ".join(lines) + b"]" if array else b"\n".join(lines)
@@ -58,7 +58,7 @@ def test_whatever_is_coded_comes_back(items: list[dict[str, str]], coding: str, 
 
 
 @given(st.binary(max_size=300), st.sampled_from(sorted(CODERS)))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_noise_is_items_or_unreadable(data: bytes, coding: str) -> None:
     try:
         assert all(text for text in texts(data, coding))

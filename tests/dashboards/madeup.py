@@ -131,6 +131,7 @@ def _judged(past: Past, site: Site, number: int) -> None:
         if signal != "extraction":
             past.put("signal_lower_bound_ratio", 0.9 * high * bad, **name, signal=signal)
             past.put("drift_z", 0.6 * swing + 25 * high * bad, **name, signal=signal)
+    past.put("drift_z", 0.6 * swing + 0.7 * site.points.get("latency", 0.0) * bad, **name, signal="latency")
     past.put("latency_p95_seconds", 0.6 * swing + 0.1 * site.points.get("latency", 0.0) * bad, **name)
     past.put("latency_p95_baseline_seconds", 0.58, **name)
     for what, value in (("window_requests", 400.0), ("window_seconds", 1800.0), ("baseline_seconds", 312 * HOUR)):

@@ -86,20 +86,34 @@ def test_every_variable_offers_what_there_is(board: str, world: World) -> None:
             assert found == sorted(site.name for site in SITES)
 
 
-def test_the_site_dashboard_answers_the_questions_of_whoever_is_called(world: World) -> None:
-    dashboard, seen = shown("crawlhealth-site", world, site="wiki")
-    told = {}
+def told(world: World, site: str) -> dict[str, float | str]:
+    """What the figures of a site say, in words where a value has some."""
+    dashboard, seen = shown("crawlhealth-site", world, site=site)
+    said: dict[str, float | str] = {}
     for panel in dashboard["panels"]:
         if panel["type"] == "stat":
             [series] = seen.query(panel["targets"][0])
             value = series.points[-1][1]
             names = [one["options"] for one in panel["fieldConfig"]["defaults"]["mappings"] if one["type"] == "value"]
-            told[panel["title"]] = names[0].get(f"{value:g}", {}).get("text", value) if names else value
-    assert told["Where the fault lies"] == "our parser"
-    assert told["You decide"] == "Mend the selectors, then crawl again what was missed"
-    assert told["Crawlers' concurrency"] == "as usual"
-    assert told["Band"] == "normal"
-    assert told["Score"] > 90
+            said[panel["title"]] = names[0].get(f"{value:g}", {}).get("text", value) if names else value
+    return said
+
+
+def test_the_site_dashboard_answers_the_questions_of_whoever_is_called(world: World) -> None:
+    said = told(world, "wiki")
+    assert said["Where the fault lies"] == "our parser"
+    assert said["You decide"] == "Mend the selectors, then crawl again what was missed"
+    assert said["Crawlers are told: concurrency, of usual"] == "as usual"
+    assert said["Band"] == "normal"
+    assert float(said["Score"]) > 90
+
+
+def test_the_site_dashboard_says_whether_data_is_lost_or_wrong(world: World) -> None:
+    fine, wrong, degrading = (told(world, site) for site in ("books", "forum", "shop"))
+    assert [one["Canary values"] for one in (fine, wrong, degrading)] == ["all right", 1, "all right"]
+    # the made-up shares are 3.2 % of every site, and 30 % of the one that degrades
+    assert fine["Not served in the last hour"] == pytest.approx(0.032, abs=0.01)
+    assert degrading["Not served in the last hour"] == pytest.approx(0.332, abs=0.05)
 
 
 def test_a_preview_is_a_picture_of_the_width_that_was_asked_for(world: World, tmp_path: Path) -> None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 from click.testing import CliRunner
 
+from crawlhealth import bundle
+from crawlhealth.bundle.dashboards import files
 from crawlhealth.bundle.preview import PreviewError
 from crawlhealth.bundle.preview.asking import Series
 from crawlhealth.bundle.preview.choosing import named, put_in, span
@@ -157,3 +160,27 @@ def test_a_prometheus_that_is_not_there_is_told(tmp_path: Path) -> None:
     assert result.exit_code == 1
     assert f"{url} does not answer as Prometheus does" in result.output
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_calm_panel_reaches_as_far_as_it_says_and_its_figure_has_no_tile() -> None:
+    board = json.loads(files(bundle.Options())["grafana/dashboards/crawlhealth-site.json"])
+    shown = {panel["title"]: panel for panel in board["panels"]}
+    since = shown["Band since"]["options"]
+    assert (since["colorMode"], since["text"]) == ("none", {"valueSize": 18})
+    for title in ("Hard blocks", "Extraction failed"):
+        custom = shown[title]["fieldConfig"]["defaults"]["custom"]
+        assert custom["axisSoftMax"] == 0.05
+    assert "axisSoftMax" not in shown["Latency"]["fieldConfig"]["defaults"]["custom"]
+
+
+def test_legends_call_signals_as_their_panels_do_and_colour_them_alike() -> None:
+    board = json.loads(files(bundle.Options(group_labels=("tenant",)))["grafana/dashboards/crawlhealth-site.json"])
+    shown = {panel["title"]: panel for panel in board["panels"]}
+    names: dict[str, set[str | None]] = {}
+    for title in ("What costs points", "Early warning"):
+        for target in shown[title]["targets"]:
+            name = legend(target["legendFormat"], {"tenant": "acme"})
+            names.setdefault(name.removesuffix(" acme"), set()).add(look(shown[title], name).colour)
+    assert names.keys() == {"hard blocks", "challenges", "soft blocks", "latency", "refused cap", "all refused"}
+    assert all(len(colours) == 1 and None not in colours for colours in names.values())
+    assert {"Hard blocks", "Challenges", "Soft blocks", "Latency"} <= shown.keys()

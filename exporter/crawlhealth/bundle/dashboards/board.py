@@ -97,7 +97,8 @@ class Panel:
 
     `colours` are those of series by their whole name; figures have them from 1 on. `thresholds` are (from, colour), the
     first from None; `areas` draws them behind lines. `columns` of a table stand in this order, fields without one are
-    left out; `order` is the field to sort by, `falling` the other way round. `names` shows the names of figures too.
+    left out; `order` is the field to sort by, `falling` the other way round. `names` shows the names of figures too,
+    `calm` shows them small and without a tile. `reach` is what the axis of lines shows at least.
     """
 
     title: str
@@ -111,6 +112,7 @@ class Panel:
     decimals: int | None = None
     least: float | None = None
     most: float | None = None
+    reach: float | None = None
     colours: Mapping[str, str] = field(default_factory=dict)
     series: tuple[Series, ...] = ()
     mappings: tuple[Mapped, ...] = ()
@@ -124,6 +126,7 @@ class Panel:
     order: str = ""
     falling: bool = False
     names: bool = False
+    calm: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,8 +17,8 @@ GREEN: Final = "#2a9d78"
 PINK: Final = "#d58ab8"
 YELLOW: Final = "#f0e442"
 VERMILLION: Final = "#dd6b20"
+VIOLET: Final = "#8f7fe0"
 GREY: Final = "#8c8c8c"
-DARK: Final = "#6b6b6b"
 PALE: Final = "#a8a8a8"
 MUTED: Final = "#4a4f57"
 """Of a count that is nothing: a red 0 would alarm."""
@@ -33,8 +33,8 @@ SIGNALS: Final[Mapping[str, str]] = {
     "challenge": YELLOW,
     "soft_block": PINK,
     "latency": SKY,
-    "refused_cap": DARK,
-    "refused": DARK,
+    "refused_cap": VIOLET,
+    "refused": VIOLET,
     "extraction": GREEN,
 }
 OUTCOMES: Final[Mapping[str, str]] = {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import Any, Final
 
 from grafana_foundation_sdk.models import bargauge, common, prometheus, stat, statetimeline, table, timeseries
 from grafana_foundation_sdk.models import dashboard as sdk
@@ -11,6 +11,9 @@ from grafana_foundation_sdk.models import dashboard as sdk
 from crawlhealth.bundle.dashboards import colours
 from crawlhealth.bundle.dashboards.board import Column, Kind, Mapped, Panel, Series, filled
 from crawlhealth.bundle.model import Options
+
+_SMALL: Final = 18
+"""The size of a calm figure, in pixels."""
 
 
 def targets(panel: Panel, options: Options, datasource: sdk.DataSourceRef) -> list[prometheus.Dataquery]:
@@ -45,10 +48,11 @@ def options_of(panel: Panel) -> object:
         case Kind.STAT:
             return stat.Options(
                 graph_mode=common.BigValueGraphMode.NONE,
-                color_mode=common.BigValueColorMode.BACKGROUND_SOLID,
+                color_mode=common.BigValueColorMode.NONE if panel.calm else common.BigValueColorMode.BACKGROUND_SOLID,
                 justify_mode=common.BigValueJustifyMode.CENTER,
                 text_mode=common.BigValueTextMode.VALUE_AND_NAME if panel.names else common.BigValueTextMode.VALUE,
                 reduce_options=last,
+                text=common.VizTextDisplayOptions(value_size=_SMALL) if panel.calm else None,
                 orientation=common.VizOrientation.VERTICAL if panel.names else common.VizOrientation.AUTO,
             )
         case Kind.BARS:
@@ -122,6 +126,7 @@ def _custom(panel: Panel) -> object | None:
                 fill_opacity=80 if panel.stacked else panel.fill,
                 show_points=common.VisibilityMode.NEVER,
                 span_nulls=False,
+                axis_soft_max=panel.reach,
                 stacking=common.StackingConfig(
                     mode=common.StackingMode.NORMAL if panel.stacked else common.StackingMode.NONE, group="A"
                 ),

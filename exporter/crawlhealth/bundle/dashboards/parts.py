@@ -56,6 +56,14 @@ ROUTES: Final = Variable(
     query="label_values(crawlhealth_requests_total{@traffic,@site}, route)",
     description="The ways out to show.",
 )
+SHARES: Final[Mapping[str, str]] = {
+    "hard_block": "hard blocks",
+    "challenge": "challenges",
+    "soft_block": "soft blocks",
+}
+"""Signals that are shares of the answered requests, as people call them."""
+COSTING: Final[Mapping[str, str]] = {**SHARES, "latency": "latency", "refused_cap": "refused cap"}
+DRIFTING: Final[Mapping[str, str]] = {**SHARES, "latency": "latency", "refused": "all refused"}
 
 BAND_CHANGES: Final = Mark(
     name="Changes of band",
@@ -99,12 +107,12 @@ def gauge(metric: str, labels: str = "", *, by: str = "", of: str = "max") -> st
 
 
 def now_and_normal(
-    title: str, description: str, now: str, normal: str, *, width: int, unit: str, scored: str = "", colour: str
+    title: str, description: str, now: str, normal: str, *, width: int, unit: str, counted: str = "", colour: str
 ) -> Panel:
-    """Lines of something beside the site's own normal, which is dashed."""
+    """Lines of something beside the site's own normal, which is dashed. The axis reaches 0.05: noise stays small."""
     lines = [Query(expr=now, legend="now@of"), Query(expr=normal, legend="normal@of")]
-    if scored:
-        lines.append(Query(expr=scored, legend="scored@of"))
+    if counted:
+        lines.append(Query(expr=counted, legend="counted@of"))
     return Panel(
         title=title,
         description=description,
@@ -114,11 +122,12 @@ def now_and_normal(
         height=7,
         unit=unit,
         least=0,
+        reach=0.05,
         empty="No answered requests in the window: nothing to compare.",
         series=(
             Series(name="now.*", colour=colour, fill=15),
             Series(name="normal.*", colour=colours.PALE, dashed=True),
-            Series(name="scored.*", colour=colours.RED, width=1),
+            Series(name="counted.*", colour=colours.RED, width=1),
         ),
     )
 
@@ -130,6 +139,19 @@ def firing(by: Iterable[str], labels: str) -> str:
         for rank, severity in enumerate(reversed(list(colours.SEVERITIES)), 1)
     )
     return f"max by ({', '.join(('alertname', 'severity', *by))}) (\n  {ranked}\n)"
+
+
+def signals(metric: str, names: Mapping[str, str]) -> tuple[Query, ...]:
+    """A query for each signal, called as its panel is. `metric` is open, `x{`, and its selector of sites is added."""
+    return tuple(
+        Query(expr=f'max by (@by) ({metric}signal="{signal}",@site}})', legend=f"{name}@of")
+        for signal, name in names.items()
+    )
+
+
+def signal_colours(names: Mapping[str, str]) -> tuple[Series, ...]:
+    """The colours of signals by what they are called."""
+    return tuple(Series(name=f"{name}.*", colour=colours.SIGNALS[signal]) for signal, name in names.items())
 
 
 SEVERITY_NAMES: Final = tuple(

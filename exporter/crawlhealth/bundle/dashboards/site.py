@@ -1,4 +1,4 @@
-"""The dashboard of a site: is it the site, a route or our parser; since when; what crawlers do; what a person decides.
+"""The dashboard of a site: is it the site, a route or our parser; since when; what is lost; what a person decides.
 
 Several chosen sites each get rows of their own.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from crawlhealth.bundle.dashboards import colours, decisions
+from crawlhealth.bundle.dashboards import colours
 from crawlhealth.bundle.dashboards.board import Board, Column, Kind, Link, Panel, Query, Row, Series, Variable
 from crawlhealth.bundle.dashboards.parts import (
     ACCEPTED,
@@ -16,6 +16,7 @@ from crawlhealth.bundle.dashboards.parts import (
     BAND_NAMES,
     CONCURRENCY,
     CONCURRENCY_STEPS,
+    COSTING,
     FAULT,
     FAULT_NAMES,
     PLANNED,
@@ -25,99 +26,27 @@ from crawlhealth.bundle.dashboards.parts import (
     TO_RUNBOOK,
     firing,
     gauge,
+    signal_colours,
+    signals,
 )
 from crawlhealth.bundle.dashboards.sitesignals import SIGNALS
+from crawlhealth.bundle.dashboards.siteverdict import FIGURES
 from crawlhealth.bundle.dashboards.sitework import ROUTES_AND_CANARIES, WORK
 from crawlhealth.bundle.model import Scope
-
-_FIGURES: Final = (
-    Panel(
-        title="Score",
-        description="100 is the site's own normal. Under 80 it is degrading, under 50 it resists. No score: unknown.",
-        kind=Kind.STAT,
-        queries=(Query(expr="min by (@by) (site:crawlhealth_score{@site})", legend="score@of", instant=True),),
-        width=3,
-        height=4,
-        unit="none",
-        decimals=0,
-        thresholds=SCORE_STEPS,
-        empty="no score",
-    ),
-    Panel(
-        title="Band",
-        description="Bands begin and end with a delay, so that they do not flap; without a score they are held.",
-        kind=Kind.STAT,
-        queries=(Query(expr=BAND, legend="band@of", instant=True),),
-        width=3,
-        height=4,
-        unit="none",
-        mappings=BAND_NAMES,
-        empty="not watched",
-    ),
-    Panel(
-        title="Since",
-        description="When the present band began.",
-        kind=Kind.STAT,
-        queries=(
-            Query(expr=f"1000 * {gauge('crawlhealth_band_since_timestamp_seconds')}", legend="since@of", instant=True),
-        ),
-        width=3,
-        height=4,
-        unit="dateTimeFromNow",
-        thresholds=((None, colours.GREY),),
-        empty="not known",
-    ),
-    Panel(
-        title="Where the fault lies",
-        description="The diagnosis: the site, a route, our parser, decoys, our own connection, or nothing.",
-        kind=Kind.STAT,
-        queries=(Query(expr=FAULT, legend="fault@of", instant=True),),
-        width=4,
-        height=4,
-        unit="none",
-        mappings=FAULT_NAMES,
-        empty="no diagnosis",
-    ),
-    Panel(
-        title="Crawlers' concurrency",
-        description="The share of the usual concurrency that crawlers are to use. Paused: only canaries go on.",
-        kind=Kind.STAT,
-        queries=(
-            Query(expr=gauge("crawlhealth_advice_concurrency_ratio", of="min"), legend="concurrency@of", instant=True),
-        ),
-        width=4,
-        height=4,
-        unit="percentunit",
-        decimals=0,
-        mappings=CONCURRENCY,
-        thresholds=CONCURRENCY_STEPS,
-        empty="no advice",
-    ),
-    Panel(
-        title="You decide",
-        description="What is left to a person, by band and diagnosis. The runbook of what fires says more.",
-        kind=Kind.STAT,
-        queries=(Query(expr=decisions.EXPR, legend="decision@of", instant=True),),
-        width=7,
-        height=4,
-        unit="none",
-        mappings=decisions.NAMES,
-        empty="nothing: the site is not watched",
-    ),
-)
 
 _SCORE: Final = Panel(
     title="Health score",
     description=(
-        "The score over time, over its bands. The plain formula is without cap and margins. A gap has no score: too"
-        " few requests, mostly errors, or no normal yet."
+        "The score over time, over its bands. 'plain formula' (dashed) is before chance is taken off and before the"
+        " served share caps it: it decides nothing. A gap has no score: too few requests, mostly errors, or no normal"
+        " yet."
     ),
     kind=Kind.LINES,
     queries=(
         Query(expr="min by (@by) (site:crawlhealth_score{@site})", legend="score@of"),
         Query(expr="min by (@by) (site:crawlhealth_score_raw{@site})", legend="plain formula@of"),
     ),
-    width=9,
+    width=8,
     height=9,
     unit="none",
     least=0,
@@ -133,17 +62,16 @@ _SCORE: Final = Panel(
 _REASONS: Final = Panel(
     title="What costs points",
     description=(
-        "100 less the score: what each signal costs. refused_cap is what is missing to the share that is served at all."
+        "100 less the score: what each signal costs. 'refused cap' is what the score loses beyond that, as it cannot"
+        " exceed what is left of the served share."
     ),
     kind=Kind.LINES,
-    queries=(
-        Query(expr="max by (@by, signal) (site_signal:crawlhealth_penalty_points{@site})", legend="{{signal}}@of"),
-    ),
-    width=8,
+    queries=signals("site_signal:crawlhealth_penalty_points{", COSTING),
+    width=10,
     height=9,
     unit="none",
     least=0,
-    colours=colours.SIGNALS,
+    series=signal_colours(COSTING),
     stacked=True,
     empty="No score in this time, so no points are lost.",
 )
@@ -152,7 +80,7 @@ _FIRING: Final = Panel(
     description="What fires for this site now. Each leads to its runbook: whether it is true, what you decide.",
     kind=Kind.TABLE,
     queries=(Query(expr=firing(("site",), "@site,")),),
-    width=7,
+    width=6,
     height=9,
     columns=(
         Column(
@@ -205,7 +133,7 @@ BOARD: Final = Board(
     rows=(
         Row(
             title="$site: the verdict",
-            lines=(_FIGURES, (_SCORE, _REASONS, _FIRING), (_STATES,)),
+            lines=(*FIGURES, (_SCORE, _REASONS, _FIRING), (_STATES,)),
             repeat="site",
         ),
         Row(title="$site: signals beside their own normal", lines=SIGNALS, repeat="site"),

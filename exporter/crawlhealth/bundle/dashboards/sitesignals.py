@@ -6,7 +6,7 @@ from typing import Final
 
 from crawlhealth.bundle.dashboards import colours
 from crawlhealth.bundle.dashboards.board import Kind, Panel, Query, Series
-from crawlhealth.bundle.dashboards.parts import gauge, now_and_normal
+from crawlhealth.bundle.dashboards.parts import DRIFTING, gauge, now_and_normal, signal_colours, signals
 from crawlhealth.scoresettings import ScoreSettings
 
 _SHARES: Final = (
@@ -20,10 +20,13 @@ def _share(signal: str, title: str, description: str) -> Panel:
     chosen = f'signal="{signal}"'
     return now_and_normal(
         title,
-        f"{description} Share of the answered requests; 'scored' is what is left of it after chance and own swings.",
+        (
+            f"{description} Share of the answered requests. 'counted' counts for the score: the share less what chance"
+            " and the site's own swings explain."
+        ),
         gauge("crawlhealth_signal_ratio", chosen),
         gauge("crawlhealth_signal_baseline_ratio", chosen),
-        scored=gauge("crawlhealth_signal_lower_bound_ratio", chosen),
+        counted=gauge("crawlhealth_signal_lower_bound_ratio", chosen),
         width=6,
         unit="percentunit",
         colour=colours.SIGNALS[signal],
@@ -54,7 +57,7 @@ _LATENCY: Final = Panel(
         Query(expr=gauge("crawlhealth_latency_p95_baseline_seconds"), legend="p95 normal@of"),
         Query(expr=f"histogram_quantile(0.5, {_BUCKETS}) > 0", legend="p50@of"),
     ),
-    width=8,
+    width=6,
     height=7,
     unit="s",
     least=0,
@@ -68,20 +71,27 @@ _LATENCY: Final = Panel(
 _DRIFT: Final = Panel(
     title="Early warning",
     description=(
-        "How far each signal has moved above its normal, in standard deviations of the site's own hours."
-        f" Over {ScoreSettings().drift_threshold:g} is rare. It never changes the score."
+        "How far each signal has moved above its normal, in standard deviations (σ) of the site's own hours. The"
+        f" coloured area begins at {ScoreSettings().drift_threshold:g} σ, which a simulated site passes once in"
+        " ten weeks: look, before the score falls. It never changes the score."
     ),
     kind=Kind.LINES,
-    queries=(Query(expr=gauge("crawlhealth_drift_z", by="signal"), legend="{{signal}}@of"),),
-    width=8,
+    queries=signals('crawlhealth_drift_z{job="@job",', DRIFTING),
+    width=10,
     height=7,
-    unit="none",
+    unit="suffix: σ",
     decimals=1,
-    colours=colours.SIGNALS,
+    series=signal_colours(DRIFTING),
     thresholds=((None, "transparent"), (ScoreSettings().drift_threshold, colours.AMBER)),
     areas=True,
     empty="No normal to compare with yet.",
 )
+_CAUSES: Final = (
+    Series(name="cloudflare_challenge.*", colour=colours.YELLOW),
+    Series(name="http_403.*", colour=colours.VERMILLION),
+    Series(name="login_page.*", colour=colours.PINK),
+)
+"""The most frequent causes in the colours of their signals; grey is what is normal."""
 _WHY: Final = Panel(
     title="Why requests were not served",
     description="Requests by the reason of their outcome, the ten most frequent: what to look for in the evidence.",
@@ -100,6 +110,7 @@ _WHY: Final = Panel(
     unit="reqps",
     least=0,
     stacked=True,
+    series=_CAUSES,
     empty="Everything was served in this time: good.",
 )
 

@@ -139,6 +139,15 @@ class Page:
         )
         self.text(self.width - MARGIN, 60, when, 13, colour=FAINT, across="right")
 
+    def marks(self, named: Mapping[str, str]) -> None:
+        """What the dotted lines on panels are: name and colour of each."""
+        x = float(MARGIN)
+        for name, colour in named.items():
+            for dot in range(3):
+                self.box(Box(x=x, y=76 + 5 * dot, width=2, height=3), colour)
+            self.text(x + 10, 83, name, 12, colour=FAINT)
+            x += 34 + len(name) * 7
+
     def row(self, box: Box, title: str) -> None:
         """The title of a row."""
         self.text(box.x, box.y + 18, f"▾ {title}", 15, bold=True)

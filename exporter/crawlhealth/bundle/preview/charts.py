@@ -114,6 +114,7 @@ def _scale(axes: Axes, panel: Mapping[str, Any], found: Sequence[Line], span: Sp
     low, high = axes.get_ylim()
     least, most = defaults.get("min"), defaults.get("max")
     low = low if least is None else least
+    high = max(high, defaults["custom"].get("axisSoftMax", high))
     axes.set_ylim(low, max(high, low + 1e-9) if most is None else most)
     look = found[0].look if found else Look()
     axes.yaxis.set_major_locator(MaxNLocator(nbins=5, steps=[1, 2, 2.5, 5, 10]))

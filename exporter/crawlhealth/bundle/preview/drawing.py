@@ -56,7 +56,9 @@ def draw(dashboard: Mapping[str, Any], shown: View, path: Path, width: int) -> N
     chosen = "   ".join(f"{name}: {', '.join(values) or 'All'}" for name, values in shown.chosen.items())
     when = f"{_moment(shown.span.since)} to {_moment(shown.span.until)} UTC"
     page.head(dashboard["title"], chosen, when)
-    marks = [(at, mark["iconColor"]) for mark in dashboard["annotations"]["list"] for at in _moments(mark, shown)]
+    found = [(mark, at) for mark in dashboard["annotations"]["list"] for at in _moments(mark, shown)]
+    marks = [(at, mark["iconColor"]) for mark, at in found]
+    page.marks({mark["name"]: mark["iconColor"] for mark, _ in found})
     colours: dict[str, str] = {}
     for panel in dashboard["panels"]:
         box = page.place(panel["gridPos"])

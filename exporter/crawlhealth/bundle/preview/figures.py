@@ -9,9 +9,10 @@ from typing import Any, Final
 from crawlhealth.bundle.preview.canvas import Box, Page, fits
 from crawlhealth.bundle.preview.charts import Line, ink
 from crawlhealth.bundle.preview.frames import Cell, Rows
-from crawlhealth.bundle.preview.looks import EDGE, FAINT, PALETTE, TEXT, Look, look
+from crawlhealth.bundle.preview.looks import EDGE, FAINT, PALETTE, PANEL, TEXT, Look, look
 
 _ROW: Final = 27
+_LARGEST: Final = 44
 _BLUE: Final = "#3b8fc4"
 
 
@@ -19,15 +20,17 @@ def stats(page: Page, box: Box, panel: Mapping[str, Any], found: Sequence[Line],
     """A panel of figures side by side, coloured by what they are."""
     width = box.width / len(found)
     named = panel["options"]["textMode"] == "value_and_name"
+    calm = panel["options"]["colorMode"] == "none"
+    most = panel["options"].get("text", {}).get("valueSize", _LARGEST)
     for number, line in enumerate(found):
         value = line.series.points[-1][1]
-        colour = line.look.colour or line.look.shade(value) or _BLUE
+        colour = PANEL if calm else line.look.colour or line.look.shade(value) or _BLUE
         place = Box(
             x=box.x + number * width, y=box.y, width=width - (4 if number + 1 < len(found) else 0), height=box.height
         )
         page.box(place, colour)
         text = line.look.text(value, now)
-        lines, size = _fitting(text, place.width - 12, place.height - (22 if named else 4))
+        lines, size = _fitting(text, place.width - 12, place.height - (22 if named else 4), most)
         head = 20 if named else 0
         middle = place.x + place.width / 2
         top = place.y + (head + place.height) / 2 - (len(lines) - 1) * size * 0.6
@@ -38,9 +41,11 @@ def stats(page: Page, box: Box, panel: Mapping[str, Any], found: Sequence[Line],
             page.text(middle, top + row * size * 1.2, part, size, colour=ink(colour), bold=True, across="center")
 
 
-def _fitting(text: str, width: float, height: float) -> tuple[list[str], float]:
-    """The lines of a text and the largest size, in pixels, in which they fit."""
-    for size in (44, 36, 30, 26, 22, 19, 17, 15, 13):
+def _fitting(text: str, width: float, height: float, most: float) -> tuple[list[str], float]:
+    """The lines of a text and the largest size, in pixels, in which they fit, up to the most."""
+    for size in (_LARGEST, 36, 30, 26, 22, 19, 17, 15, 13):
+        if size > most:
+            continue
         lines = wrap(text, max(4, int(width / (size * 0.7))), break_long_words=False) or [""]
         if len(lines) * size * 1.2 <= height and all(len(line) * size * 0.7 <= width for line in lines):
             return lines, size

@@ -13,7 +13,7 @@ FAINT: Final = "#9a9ca3"
 PAGE: Final = "#111217"
 PANEL: Final = "#181b1f"
 EDGE: Final = "#2c3235"
-PALETTE: Final = ("#3b8fc4", "#dd6b20", "#2a9d78", "#d58ab8", "#f0e442", "#7cc7ee", "#b08d57", "#a8a8a8")
+PALETTE: Final = ("#3b8fc4", "#dd6b20", "#2a9d78", "#d58ab8", "#f0e442", "#7cc7ee", "#b08d57", "#8f7fe0")
 _SIZES: Final = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "K"))
 _SPANS: Final = ((86400 * 365, "years"), (86400, "days"), (3600, "hours"), (60, "min"), (1, "s"))
 

@@ -126,12 +126,14 @@ def pretend(programs: Path, name: str, text: str) -> None:
 def test_the_tests_name_the_programs_that_are_missing(programs: Path, tmp_path: Path) -> None:
     result = script("test", programs, tmp_path)
     assert result.returncode == 1
-    assert result.stderr.splitlines()[1:] == [
+    told = result.stderr.splitlines()[1:]
+    assert [line for line in told if "nginx" not in line] == [  # that one is looked for where Debian puts it, too
         "prometheus prometheus",
         "promtool prometheus",
         "alertmanager prometheus-alertmanager",
         "amtool prometheus-alertmanager",
         "chromium chromium",
+        "redis-server redis-server",
     ]
 
 

@@ -30,7 +30,7 @@ class Normals:
 
     `known` says which sites have one, `refused` which of those wait for a person. `row_rates` and `row_latency` are by
     stratum, the site's own where the stratum has none. `spread` and `lasting` are as in a Baseline, with latency last.
-    `seasonal` are the places of the sites that have a season, `effects` those of them (see season.Seasons).
+    `seasonal` are the places of the sites that have a season, `effects` those of them (season.fitted).
     """
 
     known: NDArray[np.bool_]

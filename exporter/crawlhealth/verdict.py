@@ -164,7 +164,7 @@ class Baseline:
     `rates` are over all routes together, `strata` those of the ways that have enough of their own. `spread` is by how
     much the hourly rates vary beyond chance: standard deviations of shares; of latency, that of its logarithm.
     `lasting` is the part of it that is still there in six hours together. It was learnt at `learnt_at`.
-    `season` are the effects of hour and day on its shares and its volume (season.Seasons, float32), empty for none.
+    `season` are the effects of hour and day on its shares and its volume (season.fitted, as float32), empty for none.
     `accepted_at` is when a person accepted what is the normal since then. One that is `refused` serves less than half
     and waits for a person.
     """

@@ -98,6 +98,18 @@ def test_an_incident_never_becomes_the_normal() -> None:
     assert learnt(hours(worse, judged={"books": marks.OUTSIDE})) is None
 
 
+@pytest.mark.parametrize(("first", "proved"), [(40, True), (0, False)], ids=["of two weeks", "of more than them"])
+def test_what_comes_back_every_day_teaches_a_season_in_the_first_weeks_alone(first: int, proved: bool) -> None:
+    """Later a bad hour teaches nothing, or whatever refuses every night would become the normal."""
+    peak = np.arange(REACH) % 24 < 6
+    past, judged = counts(REACH, ok=95, challenge=5), np.where(peak, 70, 100)
+    past[peak] = counts(1, ok=40, challenge=60)
+    past[:first] = 0.0
+    found = certain(learnt(hours(past, judged={"books": judged})))
+    assert bool(found.season) is proved
+    assert found.rates.challenge == pytest.approx(0.05, abs=0.12), "the level is that of good hours"
+
+
 def test_what_is_left_after_an_incident_is_learnt_from() -> None:
     past, judged = steady(), np.full(REACH, 100)
     past[100:300] = counts(1, challenge=100)

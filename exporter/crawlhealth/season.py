@@ -19,6 +19,8 @@ Array = NDArray[np.float64]
 
 LEAST_GAIN: Final = 0.1
 """By this share the squared error of what is foretold must be less for more effects to be believed."""
+ROUNDING: Final = 1e-9
+"""Squared errors no larger than that prove nothing: hours that are all alike differ by rounding."""
 LEAST_HOURS: Final = 84
 """So many usable hours of each week are needed, half of them."""
 HALF_TRUSTED: Final = 100.0
@@ -134,6 +136,7 @@ def _proved(values: Array, weights: Array, hours: Phases, second: int, known: Ar
         for some in (slice(None, second), slice(second, None))
     )
     errors = _foretold(early, late) + _foretold(late, early)
+    errors = errors + ROUNDING
     by_day = errors[..., 1] < (1 - LEAST_GAIN) * errors[..., 0]
     by_week = errors[..., 2] < (1 - LEAST_GAIN) * np.minimum(errors[..., 0], errors[..., 1])
     whole = early.plus(late)

@@ -6,34 +6,11 @@ from typing import Final
 
 from crawlhealth.bundle.dashboards import colours
 from crawlhealth.bundle.dashboards.board import Board, Column, Kind, Mapped, Panel, Query, Row, Series, Variable
-from crawlhealth.bundle.dashboards.parts import UP
+from crawlhealth.bundle.dashboards.parts import UP, figure
 from crawlhealth.bundle.model import Scope
 
 _OF: Final = '@{group}job="@job",instance=~"$instance"'
 _DOWN: Final = "The exporter is not scraped."
-
-
-def _figure(
-    title: str,
-    description: str,
-    expr: str,
-    *,
-    unit: str,
-    steps: tuple[tuple[float | None, str], ...],
-    empty: str = _DOWN,
-) -> Panel:
-    return Panel(
-        title=title,
-        description=description,
-        kind=Kind.STAT,
-        queries=(Query(expr=expr, legend=title, instant=True),),
-        width=4,
-        height=4,
-        unit=unit,
-        decimals=0,
-        thresholds=steps,
-        empty=empty,
-    )
 
 
 def _lines(
@@ -75,26 +52,29 @@ _FIGURES: Final = (
         mappings=UP,
         empty="Prometheus has no target of this job.",
     ),
-    _figure(
+    figure(
         "Since judged",
         "The time since the verdicts were last computed. Over five minutes an alert fires.",
         f"max(time() - crawlhealth_evaluation_timestamp_seconds{{{_OF}}})",
         unit="s",
         steps=((None, colours.GOOD), (120, colours.AMBER), (300, colours.BAD)),
+        empty=_DOWN,
     ),
-    _figure(
+    figure(
         "Since written",
         "The time since the history was last written. It is written whenever there is something new.",
         f"max(time() - crawlhealth_history_last_commit_timestamp_seconds{{{_OF}}})",
         unit="s",
         steps=((None, colours.GOOD), (300, colours.AMBER)),
+        empty=_DOWN,
     ),
-    _figure(
+    figure(
         "Failed writes, 1 h",
         "Commits of the history that failed within an hour. Pushes are not taken while they do.",
         f"sum(increase(crawlhealth_history_write_failures_total{{{_OF}}}[1h]))",
         unit="none",
         steps=((None, colours.GOOD), (1, colours.BAD)),
+        empty=_DOWN,
     ),
     Panel(
         title="Configuration",
@@ -110,7 +90,7 @@ _FIGURES: Final = (
         ),
         empty=_DOWN,
     ),
-    _figure(
+    figure(
         "Failed rules, 1 h",
         "Evaluations of crawlhealth's rules that failed within an hour: alerts may be missing.",
         'sum(increase(prometheus_rule_evaluation_failures_total{rule_group=~".*;crawlhealth-.+"}[1h]))',

@@ -157,3 +157,27 @@ def signal_colours(names: Mapping[str, str]) -> tuple[Series, ...]:
 SEVERITY_NAMES: Final = tuple(
     Mapped(value=severity, text=severity, colour=colour) for severity, colour in colours.SEVERITIES.items()
 )
+
+
+def figure(
+    title: str,
+    description: str,
+    expr: str,
+    *,
+    unit: str,
+    steps: tuple[tuple[float | None, str], ...],
+    empty: str,
+) -> Panel:
+    """A number of this moment, coloured by `steps`."""
+    return Panel(
+        title=title,
+        description=description,
+        kind=Kind.STAT,
+        queries=(Query(expr=expr, legend=title, instant=True),),
+        width=4,
+        height=4,
+        unit=unit,
+        decimals=0,
+        thresholds=steps,
+        empty=empty,
+    )

@@ -6,6 +6,7 @@ from typing import Final
 
 from crawlhealth.bundle.dashboards import colours
 from crawlhealth.bundle.dashboards.board import Board, Column, Kind, Panel, Query, Row, Series, Variable
+from crawlhealth.bundle.dashboards.parts import figure
 from crawlhealth.bundle.dashboards.searchtargets import BOT, DISPATCH, DOMAINS, NO_LOG, TARGETS, counted
 from crawlhealth.bundle.model import Scope
 
@@ -16,29 +17,6 @@ _VISITS: Final = 'domain_bot:searchbot_visits:increase1h{@{group}tenant=~"$tenan
 _DAY: Final = counted("searchbot_visits_total", VERIFIED, BOT, "1d")
 
 
-def _figure(
-    title: str,
-    description: str,
-    expr: str,
-    *,
-    unit: str,
-    steps: tuple[tuple[float | None, str], ...],
-    empty: str = NO_LOG,
-) -> Panel:
-    return Panel(
-        title=title,
-        description=description,
-        kind=Kind.STAT,
-        queries=(Query(expr=expr, legend=title, instant=True),),
-        width=4,
-        height=4,
-        unit=unit,
-        decimals=0,
-        thresholds=steps,
-        empty=empty,
-    )
-
-
 def _all(metric: str, chosen: str = "", window: str = "1d") -> str:
     return f"sum({counted(metric, chosen, BOT, window)})"
 
@@ -46,14 +24,15 @@ def _all(metric: str, chosen: str = "", window: str = "1d") -> str:
 _GOOD: Final = ((None, colours.GOOD),)
 _FAULTS: Final = ((None, colours.GOOD), (1, colours.BAD))
 _FIGURES: Final = (
-    _figure(
+    figure(
         "Visits in a day",
         "Visits of verified search bots in the last 24 hours.",
         _all("searchbot_visits_total", VERIFIED),
         unit="short",
         steps=_GOOD,
+        empty=NO_LOG,
     ),
-    _figure(
+    figure(
         "Against the day before",
         "Visits of verified bots in the last 24 hours, as a share of those in the 24 hours before.",
         f"{_all('searchbot_visits_total', VERIFIED)}\n"
@@ -62,7 +41,7 @@ _FIGURES: Final = (
         steps=((None, colours.BAD), (0.5, colours.AMBER), (0.8, colours.GOOD)),
         empty="No visits a day before.",
     ),
-    _figure(
+    figure(
         "Fakes in a day",
         "Visits that called themselves a search bot and were not, in the last 24 hours.",
         _all("searchbot_visits_total", FAKE),
@@ -70,7 +49,7 @@ _FIGURES: Final = (
         steps=((None, colours.GREY),),
         empty="No fake has come: good, or no log is read.",
     ),
-    _figure(
+    figure(
         "Targets down",
         "Targets that did not answer their last probe.",
         'count(max by (@{prefix}target) (crawlhealth_target_up{@{group}job="@job"}) == 0) or 0 * count('
@@ -79,7 +58,7 @@ _FIGURES: Final = (
         steps=_FAULTS,
         empty="No target is probed.",
     ),
-    _figure(
+    figure(
         "Redirect loops",
         "Domains whose redirects lead back to themselves: nobody gets to a page.",
         'sum(max by (@{prefix}domain) (crawlhealth_redirect_loop{@{group}job="@job",domain=~"$domain"}))',
@@ -87,7 +66,7 @@ _FIGURES: Final = (
         steps=_FAULTS,
         empty="No domain is watched.",
     ),
-    _figure(
+    figure(
         "Services down",
         "Services that the dispatcher needs and that do not answer.",
         'count(max by (@{prefix}name) (crawlhealth_dependency_up{@{group}job="@job"}) == 0) or 0 * count('

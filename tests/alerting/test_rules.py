@@ -147,7 +147,7 @@ def test_a_compressed_clock_gives_valid_rules(tmp_path: Path) -> None:
     rules = rendered_rules(options)
     assert rules["CrawlExporterDown"]["for"] == "3s333ms"
     assert "> 3.333333333" in rules["CrawlExporterStale"]["expr"]
-    assert "offset 48m" in rules["CrawlScoreUnknown"]["expr"]
+    assert "offset 32m" in rules["CrawlScoreUnknown"]["expr"]
 
 
 def test_group_labels_part_sites_and_are_named_once() -> None:

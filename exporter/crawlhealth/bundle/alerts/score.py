@@ -19,6 +19,8 @@ DRIFT_THRESHOLD: Final = ScoreSettings().drift_threshold
 LATENCY_POINTS: Final = 3.0
 """A fifth of what latency can cost, as `degrading` begins at a fifth of all points: 1.4 times its normal."""
 ENOUGH_REQUESTS: Final = 50
+CRAWLED: Final = "site:crawl_requests:increase1d"
+"""A day's requests, as `volume.py` records them: read for two days ago, of a site that is no newcomer."""
 COST_FACTOR: Final = 2
 FROZEN_DAYS: Final = 4
 """Real days on every clock: a baseline is learnt by the hour of the day, which no demo shortens."""
@@ -47,7 +49,7 @@ UNKNOWN: Final = Alert(
     name="CrawlScoreUnknown",
     expr=(
         f"sum by ($by) ({requests(TRAFFIC)}) >= {ENOUGH_REQUESTS}\n"
-        'and on ($on) sum by ($by) (crawlhealth_requests_total{$traffic,source="traffic"} offset 3d) > 0\n'
+        f"and on ($on) last_over_time({CRAWLED}[1h] offset 2d) > 0\n"
         "unless on ($on) last_over_time(site:crawlhealth_score[15m])"
     ),
     for_=timedelta(hours=6),

@@ -71,6 +71,7 @@ def export(
                     windows=lambda: chosen.windows(past.windows(connection)),
                     verdicts=lambda: (pair for pair in past.verdicts(connection) if pair[0] in chosen.sites),
                     labels=_labels(labels),
+                    end=now,
                     visits=lambda: () if names else read_hours(connection, past.since, past.until),
                 )
                 out.writelines(line.encode() for line in backfill.lines())

@@ -196,6 +196,8 @@ SEARCHBOT_VISITS = _counter(
     "searchbot_visits_total", "Visits of search bots by who they are.",
     "tenant", "domain", "bot", "identity", "status_class",
 )  # fmt: skip
+VISITS_RECORDED: Final = "domain_bot:searchbot_visits"
+"""What the recording rules of a verified bot's visits begin with."""
 SEARCHBOT_LAST = _gauge(
     "searchbot_last_visit_timestamp_seconds", "When a verified bot last came.", "tenant", "domain", "bot"
 )

@@ -24,6 +24,7 @@ VERDICTS = [
 
 def text(slots: list[Slot], verdicts: list[Verdict]) -> str:
     backfill = Backfill(
+        end=1e12,
         windows=lambda: [("books", slots)], verdicts=lambda: [("books", verdicts)], labels={"job": 'c"h'}
     )  # fmt: skip
     return "".join(backfill.lines())

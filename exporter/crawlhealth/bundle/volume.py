@@ -33,6 +33,7 @@ from collections.abc import Iterable
 from datetime import timedelta
 from typing import Final
 
+from crawlhealth import metrics
 from crawlhealth.bundle.alerts import volume as alerts
 from crawlhealth.bundle.model import Alert, Group, Options, Record
 from crawlhealth.bundle.recording import TRAFFIC
@@ -76,7 +77,7 @@ def groups(options: Options) -> tuple[Group, ...]:
         advised=True,
     )
     visits = Subject(
-        prefix="domain_bot:searchbot_visits",
+        prefix=metrics.VISITS_RECORDED,
         hour='increase(crawlhealth_searchbot_visits_total{job="$job",identity="verified"}[1h])',
         shown='crawlhealth_searchbot_visits_total{job="$job",identity="verified"}',
         labels=bots,

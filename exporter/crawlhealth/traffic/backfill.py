@@ -1,6 +1,7 @@
 """Windows and verdicts as OpenMetrics with times, for `promtool tsdb create-blocks-from openmetrics`.
 
 Counters begin at 0 with the first window and have a sample at the end of each, gauges one for each recorded verdict.
+Of visits there is what the rules would have recorded, too, for a bot's volume is judged by that: see `volumerecords`.
 """
 
 from __future__ import annotations
@@ -16,9 +17,12 @@ from crawlhealth.history.visits import HOUR, HourKey
 from crawlhealth.metrics import MetricSpec
 from crawlhealth.outcome import Outcome
 from crawlhealth.tally import Slot, Tally
+from crawlhealth.traffic import volumerecords
 from crawlhealth.verdict import Band, Verdict
 
 Labels = tuple[str, ...]
+_VERIFIED: Final = "verified"
+"""The identity of visits whose volume is judged: `searchbots.model.Identity.VERIFIED`."""
 Amounts = Callable[[Slot], Iterable[tuple[Labels, float]]]
 """What a window adds to which series of a counter, by label values."""
 
@@ -66,12 +70,14 @@ _GAUGES: Final[tuple[tuple[MetricSpec, Callable[[Verdict], Iterable[tuple[Labels
 class Backfill:
     """The whole text. `windows` and `verdicts` begin anew at every call: each family reads them once.
 
-    `labels` are put on every series, as a scrape would have: `{"job": "crawlhealth"}`.
+    `labels` are put on every series, as a scrape would have: `{"job": "crawlhealth"}`. What rules record has them
+    without `job` and `instance`: the rest is taken for group labels. Nothing is later than `end` (unix seconds).
     """
 
     windows: Callable[[], Iterable[tuple[str, list[Slot]]]]
     verdicts: Callable[[], Iterable[tuple[str, list[Verdict]]]]
     labels: Mapping[str, str]
+    end: float
     visits: Callable[[], Iterable[tuple[HourKey, int]]] = tuple
 
     def lines(self) -> Iterator[str]:
@@ -104,8 +110,26 @@ class Backfill:
             for hour, visits in sorted(hours):
                 if last is None or hour > last:
                     yield f"{spec.name}{{{written}}} {float(total)!r} {hour}\n"
-                total, last = total + visits, hour + HOUR
+                total, last = total + visits, min(hour + HOUR, max(int(self.end), hour))
                 yield f"{spec.name}{{{written}}} {float(total)!r} {last}\n"
+        yield from self._visits_recorded()
+
+    def _visits_recorded(self) -> Iterator[str]:
+        """What the rules record of the visits of verified bots."""
+        known: set[int] = set()
+        volumes: dict[Labels, dict[int, int]] = defaultdict(lambda: defaultdict(int))
+        for (hour, tenant, domain, bot, identity, _), visits in self.visits():
+            known.add(hour)
+            if identity == _VERIFIED:
+                volumes[tenant, domain, bot][hour] += visits
+        group = {name: value for name, value in self.labels.items() if name not in ("job", "instance")}
+        for record in volumerecords.RECORDS if volumes else ():
+            name = f"{metrics.VISITS_RECORDED}:{record}"
+            yield f"# TYPE {name} gauge\n"
+            for labels, hours in volumes.items():
+                written = _pairs({**group, **dict(zip(("tenant", "domain", "bot"), labels, strict=True))})
+                for at, value in volumerecords.recorded(hours, known, record, end=int(self.end)):
+                    yield f"{name}{{{written}}} {value!r} {at}\n"
 
     def _counters(self, spec: MetricSpec, amounts: Amounts, slots: Iterable[Slot]) -> Iterator[str]:
         series: dict[Labels, list[tuple[Slot, float]]] = defaultdict(list)
@@ -154,8 +178,7 @@ class Backfill:
                 yield f"{spec.name}{{{written}}} {value!r} {at:.3f}\n"
 
     def _written(self, spec: MetricSpec, values: Labels) -> str:
-        pairs = {**self.labels, **dict(zip(spec.labels, values, strict=True))}
-        return ",".join(f'{name}="{_escaped(value)}"' for name, value in pairs.items())
+        return _pairs({**self.labels, **dict(zip(spec.labels, values, strict=True))})
 
 
 def _steps(slots: list[Slot]) -> Iterator[tuple[float, list[Slot]]]:
@@ -179,6 +202,10 @@ def _head(spec: MetricSpec) -> Iterator[str]:
     family = spec.name.removesuffix("_total") if spec.kind == "counter" else spec.name
     yield f"# HELP {family} {spec.help}\n"
     yield f"# TYPE {family} {spec.kind}\n"
+
+
+def _pairs(labels: Mapping[str, str]) -> str:
+    return ",".join(f'{name}="{_escaped(value)}"' for name, value in labels.items())
 
 
 def _escaped(value: str) -> str:

@@ -28,7 +28,7 @@ WORST: Final = Panel(
     kind=Kind.TABLE,
     queries=(
         Query(expr=_SCORE),
-        Query(expr=f"{_SCORE}\n- min by (@by) (site:crawlhealth_score{{@site}} offset 1d)"),
+        Query(expr=f"round({_SCORE}\n- min by (@by) (site:crawlhealth_score{{@site}} offset 1d)) + 0"),
         Query(expr="max by (@by, band) (site_band:crawlhealth_band{@site}) == 1"),
         Query(expr=f"1000 * {gauge('crawlhealth_band_since_timestamp_seconds')}"),
         Query(

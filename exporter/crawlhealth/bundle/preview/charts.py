@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.ticker import FuncFormatter, MaxNLocator
+from matplotlib.ticker import FuncFormatter, Locator, MaxNLocator, MultipleLocator
 
 from crawlhealth.bundle.preview.asking import Series
 from crawlhealth.bundle.preview.canvas import Box, Page, fits, points
@@ -17,6 +17,7 @@ from crawlhealth.bundle.preview.clock import ticks
 from crawlhealth.bundle.preview.looks import EDGE, FAINT, PALETTE, Look
 
 LEGEND = 24
+ROUND_SECONDS = (15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10_800, 21_600, 43_200, 86_400, 172_800, 604_800)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,10 +118,21 @@ def _scale(axes: Axes, panel: Mapping[str, Any], found: Sequence[Line], span: Sp
     high = max(high, defaults["custom"].get("axisSoftMax", high))
     axes.set_ylim(low, max(high, low + 1e-9) if most is None else most)
     look = found[0].look if found else Look()
-    axes.yaxis.set_major_locator(MaxNLocator(nbins=5, steps=[1, 2, 2.5, 5, 10]))
+    low, high = axes.get_ylim()
+    axes.yaxis.set_major_locator(_heights(look.unit, high - low))
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _place: look.text(float(value), span.until)))
     places, texts = ticks(span.since, span.until, most=max(2, int(axes.get_window_extent().width / 90)))
     axes.set_xticks(places, texts)
+
+
+def _heights(unit: str, reach: float) -> Locator:
+    """Where lines across are drawn: at round numbers of the unit, five at most or so."""
+    least = reach / 5
+    if unit == "bytes" and least > 0:
+        return MultipleLocator(2.0 ** math.ceil(math.log2(least)))
+    if unit == "s" and ROUND_SECONDS[0] <= least <= ROUND_SECONDS[-1]:
+        return MultipleLocator(next(step for step in ROUND_SECONDS if step >= least))
+    return MaxNLocator(nbins=5, steps=[1, 2, 2.5, 5, 10])
 
 
 def _areas(axes: Axes, steps: Sequence[Mapping[str, Any]]) -> None:

@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 
 from crawlhealth.history.visits import HOUR
 
-STEP: Final = 600
-"""Seconds between two results: rules take the last one of 15 minutes."""
+STEP: Final = 240
+"""Seconds between two results: as often as the rules are evaluated, so that an average takes all alike."""
 ENOUGH: Final = 100
 _MINUTE: Final = 60
 _DAY: Final = 86_400 // STEP

@@ -32,6 +32,7 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
     """How far one file of a log is read. `base` is the path that its log is written to, `path` where it was last.
 
     `head` and `tail` are the first bytes of the file, and the last before `offset`: by them it is known again.
+    `modified` is when it had been written last as it was read (unix seconds; 0 where that was not noted).
     """
 
     base: str
@@ -40,6 +41,7 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
     head: bytes = b""
     tail: bytes = b""
     state: bytes = b""
+    modified: float = 0.0
 
 
 @dataclass(slots=True, kw_only=True)

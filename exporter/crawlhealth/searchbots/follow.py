@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import glob
+import logging
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -12,8 +13,10 @@ from typing import Final
 import msgspec
 
 from crawlhealth.history.visits import Place, PlaceKey
-from crawlhealth.searchbots import rotation
+from crawlhealth.searchbots import packed, rotation
 from crawlhealth.searchbots.source import CHUNK_BYTES, MAX_LINE_BYTES
+
+log = logging.getLogger(__name__)
 
 MAX_FILES: Final = 1000
 """Paths of one log."""
@@ -42,35 +45,53 @@ class Follower:
         self._places = dict(places)
         self._open: dict[PlaceKey, int] = {}
         self._sizes: dict[PlaceKey, int] = {}
+        self._modified: dict[PlaceKey, float] = {}
+        self._unpacked: dict[PlaceKey, packed.Contents] = {}
+        self._over: set[PlaceKey] = set()
+        """Compressed files that are read to their end."""
+        self._sought: set[PlaceKey] = set()
+        """Files that are gone and need not be looked for among compressed ones (again)."""
+        self._first = True
         self.behind = 0
 
     def close(self) -> None:
         """Close all files."""
         for descriptor in self._open.values():
             os.close(descriptor)
+        for contents in self._unpacked.values():
+            contents.close()
         self._open.clear()
+        self._unpacked.clear()
 
     def look(self) -> dict[PlaceKey, Place | None]:
         """See which files are there; the places that change by it, which belong into the next transaction."""
         matches = glob.glob(str(self._pattern), recursive=True)[:MAX_FILES]
         changes: dict[PlaceKey, Place | None] = {}
         self._sizes.clear()
+        self._modified.clear()
         for base in rotation.bases(self._pattern, self._places.values(), matches):
-            known = {key: place for key, place in self._places.items() if place.base == base}
+            every = {key: place for key, place in self._places.items() if place.base == base}
+            known = {key: place for key, place in every.items() if not packed.is_packed(place)}
             present = self._present(base, known)
-            found = rotation.settled(base, present, known, begun=bool(known))
+            found = rotation.settled(base, present, known, begun=bool(every))
             self._sizes |= {file.key: file.size for file in present}
+            self._modified |= {file.key: file.modified for file in present}
             for key in [key for key, place in found.changes.items() if place is None]:
                 if key not in self._sizes and key not in found.moved and self._unread(key, known[key]):
                     del found.changes[key]  # deleted, but still open and not read to its end
             changes |= found.changes
+            lost = {key: known[key] for key in rotation.lost(present, known) - found.moved}
+            changes |= self._compressed(base, lost, here={file.key for file in present})
+        changes |= dict.fromkeys(self._over)
+        self._over.clear()
+        self._first = False
         self._take(changes)
         return changes
 
     def pieces(self, most_bytes: int) -> Iterator[Piece]:
         """What is new, at most about so many bytes: each piece is read when the one before is dealt with."""
         self.behind = 0
-        for key in sorted(self._places, key=lambda key: self._places[key].path == self._places[key].base):
+        for key in sorted(self._places, key=self._turn):
             size = self._sizes.get(key)
             while most_bytes > 0 and (size is None or self._places[key].offset < size):
                 piece = self._piece(key, self._places[key])
@@ -81,8 +102,11 @@ class Follower:
                 yield piece
             place = self._places[key]
             self.behind += max(0, (size or 0) - place.offset)
+            if key in self._unpacked:
+                self.behind += self._unpacked[key].unread
             if key in self._open and place.path != place.base and size is not None and place.offset >= size:
                 os.close(self._open.pop(key))
+                self._sought.add(key)
 
     def keep(self, key: PlaceKey, state: bytes) -> Place:
         """Keep with a place what its format must remember; the place."""
@@ -106,8 +130,70 @@ class Follower:
             present = rotation.files(self._name, base)
         return present
 
+    def _turn(self, key: PlaceKey) -> tuple[bool, bool]:
+        """Compressed files are read first, a log's own path last."""
+        place = self._places[key]
+        return place.path == place.base, not packed.is_packed(place)
+
+    def _compressed(self, base: str, lost: Mapping[PlaceKey, Place], *, here: Set[PlaceKey]) -> rotation.Changes:
+        """Where to read on in compressed files: what is gone, and not open, is looked for in them once.
+
+        `here` are the files that are not compressed; one of them that is lost was truncated.
+        """
+        gone = {
+            key: place
+            for key, place in lost.items()
+            if key in here or (key not in self._open and key not in self._sought)
+        }
+        known = {
+            key: place
+            for key, place in self._places.items()
+            if place.base == base and packed.is_packed(place) and key not in self._unpacked and key not in self._over
+        }
+        if not gone and not known:
+            return {}
+        found = packed.files(self._name, base)
+        paths = {file.key: file.path for file in found}
+        gone |= {key: place for key, place in known.items() if key not in paths}
+        changes: rotation.Changes = {
+            key: msgspec.structs.replace(place, path=paths[key])
+            for key, place in known.items()
+            if key in paths and place.path != paths[key]
+        }
+        places = packed.continued(base, found, gone.values(), unseen=self._first)
+        changes |= {key: None for key in gone if key in known or (places and key not in here)}
+        changes |= {key: place for key, place in places.items() if key not in known}  # an inode may be used again
+        self._sought |= gone.keys() - here
+        lost_for_good = [
+            place for key, place in gone.items() if key not in here and (place.path == base or key in known)
+        ]
+        if lost_for_good and not places:
+            log.warning("%s: a file was rotated away and is nowhere to be found: the rest of it is not counted", base)
+        return changes
+
+    def _unpacked_piece(self, key: PlaceKey, place: Place) -> Piece | None:
+        """The next lines of a compressed file; None at its end, or where it cannot be read."""
+        try:
+            if key not in self._unpacked:
+                self._unpacked[key] = packed.Contents(place)
+            data = self._unpacked[key].read()
+        except packed.CANNOT_BE_READ as error:
+            log.warning("%s cannot be read on, the rest of it is not counted: %s", place.path, error)
+            data = b""
+        if not data:
+            if key in self._unpacked:
+                self._unpacked.pop(key).close()
+            self._over.add(key)
+            return None
+        further = rotation.advanced(place, place.tail + data, len(data))
+        if not data.endswith(b"\n"):
+            data = data + b"\n" if len(data) < MAX_LINE_BYTES else b"a line that is too long\n"
+        return Piece(key=key, place=further, chunk=data)
+
     def _piece(self, key: PlaceKey, place: Place) -> Piece | None:
         """The next lines of a file; None where there is no whole line, or it is not the file any more that it was."""
+        if packed.is_packed(place):
+            return self._unpacked_piece(key, place)
         try:
             descriptor = self._descriptor(key, place)
             begin = place.offset - len(place.tail)
@@ -119,11 +205,15 @@ class Follower:
         size = data.rfind(b"\n", len(place.tail)) + 1 - len(place.tail)
         if size > 0:
             chunk = data[len(place.tail) : len(place.tail) + size]
-            return Piece(key=key, place=rotation.advanced(place, data, size), chunk=chunk)
+            return Piece(key=key, place=self._advanced(key, data, size), chunk=chunk)
         size = len(data) - len(place.tail)
         if size < MAX_LINE_BYTES:
             return None  # the rest of the line will come
-        return Piece(key=key, place=rotation.advanced(place, data, size), chunk=b"a line that is too long\n")
+        return Piece(key=key, place=self._advanced(key, data, size), chunk=b"a line that is too long\n")
+
+    def _advanced(self, key: PlaceKey, data: bytes, size: int) -> Place:
+        place = rotation.advanced(self._places[key], data, size)
+        return msgspec.structs.replace(place, modified=self._modified.get(key, place.modified))
 
     def _descriptor(self, key: PlaceKey, place: Place) -> int:
         known = self._open.get(key)
@@ -146,5 +236,6 @@ class Follower:
                 self._places.pop(key, None)
             else:
                 self._places[key] = place
+                self._sought.discard(key)
             if place is None and key in self._open:
                 os.close(self._open.pop(key))

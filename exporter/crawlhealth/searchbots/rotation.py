@@ -43,7 +43,7 @@ class File:
 
 
 def files(log: str, base: str) -> list[File]:
-    """The log at a path and what was rotated away from it, the oldest first; packed ones are not looked at."""
+    """The log at a path and what was rotated away from it, the oldest first; for packed ones see `packed.py`."""
     folder, name = os.path.split(base)
     found: dict[PlaceKey, File] = {}
     try:
@@ -67,6 +67,17 @@ def files(log: str, base: str) -> list[File]:
     return sorted(found.values(), key=lambda file: (file.own, file.modified, file.path))
 
 
+def rotated(base: str, suffix: str) -> list[str]:
+    """The paths of what was rotated away from the log at a path and has this suffix besides."""
+    folder, name = os.path.split(base)
+    form = _rotated(name)
+    try:
+        names = [each for each in os.listdir(folder or ".") if each.endswith(suffix)]
+    except OSError:
+        return []
+    return [os.path.join(folder, each) for each in names if form.fullmatch(each.removesuffix(suffix))]
+
+
 def _rotated(name: str) -> re.Pattern[str]:
     """What a log of this name is called when it is rotated: access.log.1, access.log-20261130, access-20261130.log."""
     stem, suffix = os.path.splitext(name)
@@ -74,6 +85,10 @@ def _rotated(name: str) -> re.Pattern[str]:
     return re.compile(
         f"{re.escape(name)}(?:{number}|[.\\-_](?:old|bak|prev))|{re.escape(stem)}{number}{re.escape(suffix)}"
     )
+
+
+Changes = dict[PlaceKey, Place | None]
+"""Places that change; None: dropped."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +158,8 @@ def _copied(file: File, live: Iterable[File]) -> bool:
 
 def _at(base: str, file: File, offset: int) -> Place:
     tail = _read(file.path, max(0, offset - TAIL_BYTES), min(offset, TAIL_BYTES)) if offset else b""
-    return Place(base=base, path=file.path, offset=offset, head=file.head[: min(offset, HEAD_BYTES)], tail=tail)
+    head = file.head[: min(offset, HEAD_BYTES)]
+    return Place(base=base, path=file.path, offset=offset, head=head, tail=tail, modified=file.modified)
 
 
 def _read(path: str, offset: int, size: int) -> bytes:

@@ -217,7 +217,8 @@ def test_a_compressed_file_may_have_the_inode_of_the_log_that_is_gone(log: Rotat
     for _ in range(2):
         log.write(3)
         newest = log.rotate().stat()
-    places = {("shop", newest.st_dev, newest.st_ino): place for place in places.values()}
+    (place,) = places.values()
+    places = {("shop", newest.st_dev, newest.st_ino): place}
     follower = Follower("shop", log.path, places)
     found += sum(lines_of(follower, 10**9, places) for _ in range(3))
     follower.close()

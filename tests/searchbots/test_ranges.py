@@ -30,6 +30,7 @@ def text(*prefixes: str) -> str:
     [
         pytest.param(GOOGLE, 2, id="Google's, Bing's, OpenAI's form"),
         pytest.param({"syncToken": "1", "prefixes": [{"ip_prefix": "1.2.3.0/24", "region": "eu"}]}, 1, id="Amazon's"),
+        pytest.param({"prefixes": [{"ipv4Prefix": "1.2.3.0/24", "ipv6Prefix": ""}]}, 1, id="one of two left empty"),
         pytest.param(["1.2.3.0/24", "2001:db8::/32"], 2, id="a bare list"),
         pytest.param({"prefixes": ["1.2.3.4"]}, 1, id="a bare address"),
     ],

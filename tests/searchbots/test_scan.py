@@ -65,6 +65,7 @@ def test_an_agent_names_the_bot_whose_token_comes_first(agent: str, name: str | 
     [
         pytest.param("66.249.64.0/19", {b"66.249."}, id="whole octets only"),
         pytest.param("157.55.39.0/24", {b"157.55.39."}, id="three octets"),
+        pytest.param("20.191.45.212/32", {b"20.191.45.212"}, id="a single address, which no dot follows"),
         pytest.param("10.0.0.0/8", set(), id="too wide to be looked for"),
         pytest.param("2001:4860:4801:10::/64", {b"2001:4860"}, id="version 6"),
         pytest.param("2001:0:1::/48", set(), id="zeros may be left out"),

@@ -111,7 +111,7 @@ def _written(document: object) -> Iterator[str]:
     while waiting:
         node, meant = waiting.pop()
         if isinstance(node, str):
-            if meant:
+            if meant and node:  # of IPv4 and IPv6 one may be left empty
                 yield node
         elif isinstance(node, list):
             waiting += [(item, meant) for item in reversed(node)]

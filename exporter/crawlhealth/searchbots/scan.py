@@ -56,7 +56,8 @@ def text_of(network: Network) -> set[bytes]:
     """
     if network.version == 4:
         octets = network.prefixlen // 8
-        return {(".".join(str(network.network_address).split(".")[:octets]) + ".").encode()} if octets >= 2 else set()
+        text = ".".join(str(network.network_address).split(".")[:octets]) + ("." if octets < 4 else "")
+        return {text.encode()} if octets >= 2 else set()
     if network.prefixlen < 32:
         return set()
     hextets = [part.lstrip("0") for part in network.network_address.exploded.split(":")[:2]]

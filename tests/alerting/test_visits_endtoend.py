@@ -183,6 +183,10 @@ def test_visits_that_halve_page_once_and_so_does_a_surge_of_fakes(tmp_path: Path
         assert ask(f"{MADE_BY_RULES}:volume_halved") == {"Googlebot": 1, "bingbot": 0}, ask.state(sink)
         assert ask(f"{MADE_BY_RULES}:increase1h_reference") == dict.fromkeys(("Googlebot", "bingbot"), AN_HOUR)
         assert ask(f"{MADE_BY_RULES}:increase1h_busy") == dict.fromkeys(("Googlebot", "bingbot"), AN_HOUR)
+        verified = 'crawlhealth_searchbot_visits_total{identity="verified"}'
+        assert ask(f"count by (bot) (count_over_time({verified}[16d]))") == dict.fromkeys(
+            ("Googlebot", "bingbot"), 1
+        ), "what was brought in and what is scraped are one series"
         assert pages() == [("CrawlBotVisitsHalved", "firing")], ask.state(sink)
         assert ask('sum by (bot) (crawlhealth_searchbot_visits_total{identity="fake"})') == {"Googlebot": 5}
         nginx.visit(GOOGLE, LIAR, 150)

@@ -25,13 +25,24 @@ def bands() -> Group:
     return next(group for group in fleet.groups(OPTIONS) if group.name == "crawlhealth-fleet-bands")
 
 
-def told(scores: Sequence[float | None], folder: Path, *, canaries: Mapping[str, Sequence[float]] | None = None) -> str:
-    """The band at the end of every minute with these scores: a letter each, a dot where there is none."""
+def told(
+    scores: Sequence[float | None],
+    folder: Path,
+    *,
+    canaries: Mapping[str, Sequence[float]] | None = None,
+    silent: Sequence[int] = (),
+) -> str:
+    """The band at the end of every minute with these scores: a letter each, a dot where there is none.
+
+    In the minutes that are `silent` no request comes.
+    """
+    seen = [60 * max((one for one in range(place + 1) if one not in silent), default=0) for place in range(len(scores))]
     shown = " ".join(NONE if score is None else f"{score:g}" for score in scores)
     places = " ".join(NONE if score is None else "0" for score in scores)
     series = {
         'site_window:crawlhealth_score:known{site="books",window="10m"}': shown,
         'site:crawlhealth_window:shortest{site="books"}': places,
+        'site:crawl_requests:seen_timestamp{site="books"}': written(seen),
     }
     for outcome, values in (canaries or {}).items():
         series[f'site_outcome:crawl_canaries:increase1h{{site="books",outcome="{outcome}"}}'] = written(values)
@@ -63,6 +74,17 @@ def test_under_eighty_for_its_time_is_degrading_and_for_less_is_not(tmp_path: Pa
 def test_degrading_ends_after_its_time_of_good_scores(tmp_path: Path) -> None:
     band = told([100] + [60] * (ENTER + 1) + [90] * 200 + [84] + [90] * (LEAVE + 1) + [90], tmp_path)
     assert band == "N" * (1 + ENTER) + "D" * (1 + 200 + 1 + LEAVE) + "N" * 2
+
+
+def test_in_silence_a_score_that_stands_still_begins_and_ends_no_band(tmp_path: Path) -> None:
+    quiet = range(22, 22 + ENTER)
+    band = told([100] * 2 + [60] * (20 + ENTER) + [90] * 5, tmp_path, silent=quiet)
+    assert band == "N" * (27 + ENTER)
+    band = told([100] * 2 + [60] * (21 + ENTER), tmp_path, silent=quiet)
+    assert band == "N" * (22 + ENTER) + "D"
+    last = 3 + ENTER
+    good = [100] * 2 + [60] * (1 + ENTER) + [90] * (LEAVE + 20)
+    assert set(told(good, tmp_path, silent=range(last, len(good)))[last:]) == {"D"}
 
 
 def test_a_bad_band_is_held_without_a_score_and_a_good_one_is_not_known(tmp_path: Path) -> None:
@@ -101,6 +123,7 @@ def raised(folder: Path, *, planned: bool = False) -> dict[tuple[str, ...], floa
     series = {
         'site_window:crawlhealth_score:known{site="books",window="10m"}': "40x30",
         'site:crawlhealth_window:shortest{site="books"}': "0x30",
+        'site:crawl_requests:seen_timestamp{site="books"}': "0+60x30",
         'site_window_signal:crawlhealth_penalty_points{site="books",window="10m",signal="latency"}': "6x30",
         **({'crawlhealth_maintenance{job="crawlhealth",site="books"}': "1x30"} if planned else {}),
     }

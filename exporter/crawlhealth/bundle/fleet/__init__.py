@@ -19,7 +19,8 @@ What PromQL cannot do, or does in another way:
   end, not once a day. Hours with few requests count as six or twenty-four together, overlapping, where the exporter
   puts them one after another until there are 50: a quiet site has its normal after a day, not after 24 such blocks,
   and its dispersion is a little less. How latency rises of itself is read of any 24 hours, not of calendar days.
-- Dwell is by the clock: `for an hour under 80` is every evaluation of that hour, however few there were.
+- Dwell is by the clock: `for an hour under 80` is every evaluation of that hour, however few requests came in it; but
+  while none come, no band begins or ends.
 - Resolution is a minute: what came in five minutes is added as if evenly.
 - A Prometheus that was down begins its windows anew after an hour; counters that nobody scraped are lost to it.
 - Rules cannot be filled in for the past (`promtool tsdb create-blocks-from rules` knows no rule that reads itself): a

@@ -13,7 +13,7 @@ from crawlhealth.bundle.alerts.score import DEGRADING, RESISTING
 from crawlhealth.bundle.fleet.normal import BAND, CANARIES, LEVEL, SCORE
 from crawlhealth.bundle.fleet.scores import CAP, KNOWN, POINTS, REFUSED_ONLY, SHORTEST
 from crawlhealth.bundle.fleet.terms import HOSTILE, NUMBERS, SETTINGS, any_of, labelled, recent, seconds
-from crawlhealth.bundle.fleet.windows import RESET_AT, RESET_TO
+from crawlhealth.bundle.fleet.windows import RESET_AT, RESET_TO, SEEN
 from crawlhealth.bundle.model import Alert, Record
 from crawlhealth.bundle.yamltext import duration
 from crawlhealth.verdict import Band
@@ -29,6 +29,8 @@ _PLACES: Final = {Band.NORMAL: 0, Band.DEGRADING: 1, Band.RESISTING: 2}
 _CAP: Final = labelled(recent(CAP), "signal", "refused_cap")
 _BEFORE: Final = recent(BEFORE)
 _SHOWN: Final = f"({recent(SHOWN, within='1h')} or 0 * {recent(SHORTEST)} - 1)"
+_CAME: Final = f"time() - {recent(SEEN)} <= ${{2m}}"
+"""Requests just now: in silence a score stands still, and proves nothing more."""
 _JUDGED_BY: Final = f"({recent(SHORTEST)} > {_SHOWN} or {_SHOWN})"
 """The widest window that tells of a recovery: the shortest with enough in it, or that which showed the bad band."""
 
@@ -40,13 +42,13 @@ def _recovery() -> str:
 
 
 def _lasted(series: str, comparison: str, over: str, length: str) -> str:
-    """Where a series has been on one side of a threshold at every evaluation for so long."""
+    """Where a series has been on one side of a threshold at every evaluation for so long, if requests came just now."""
     if length == "0s":
-        return f"({recent(series)} {comparison})"
+        return f"({recent(series)} {comparison} and on ($on) {_CAME})"
     return (
         f"({over}_over_time({series}[{length}]) {comparison}"
         f" and on ($on) last_over_time({series}[10m] offset {length}) {comparison}"
-        f" and on ($on) {recent(series)})"
+        f" and on ($on) {recent(series)} and on ($on) {_CAME})"
     )
 
 

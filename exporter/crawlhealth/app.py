@@ -77,7 +77,7 @@ class Service:
         self.config = self._part(configfile.load(path, environ=self._environ) if config is None else config)
         self.telemetry = Telemetry(shard)
         self.telemetry.reloaded(time.time())
-        self.history = History.open(self.config.data_dir / FILE_NAME, self.config.history, now=time.time())
+        self.history = History.open(self.config.data_dir / FILE_NAME, self.config.history, now=time.time(), shard=shard)
         self._decisions = Decisions.open(self.config.data_dir / FILE_NAME, now=time.time())
         self._accepted: Mapping[str, Accepted] = self._decisions.accepted()
         self._judging = threading.Lock()
@@ -87,6 +87,8 @@ class Service:
             put=self._put_override,
             end=self._end_override,
             why=self._why,
+            owner=self._owner,
+            shard=shard,
         )
         self.watch = Watch(self._sites.tag)
         self._engine = Engine(
@@ -266,6 +268,9 @@ class Service:
 
     def _why(self, site: str) -> str:
         return self.config.unknown(site)
+
+    def _owner(self, site: str) -> Shard | None:
+        return self.config.owner(site)
 
     def _lag(self, seconds: float) -> None:
         self.history.observe(metrics.SCHEDULE_LAG, (), seconds)

@@ -13,7 +13,7 @@ from typing import IO
 
 import click
 
-from crawlhealth import configfile, web
+from crawlhealth import configfile, ownership, web
 from crawlhealth import demo as showing
 from crawlhealth import probe as probing
 from crawlhealth.app import Service
@@ -55,6 +55,8 @@ def serve(path: Path, web_path: Path | None, shard: Shard | None) -> None:
     except HistoryError as error:
         raise click.ClickException(str(error)) from error
     service.start()
+    if service.config.share:
+        logging.getLogger("crawlhealth").info("%s", service.config.share)
     logging.getLogger("crawlhealth").info("listening on %s", web.url_of(listener, tls=guard.context is not None))
     state = replace(service.web_state(), reload=lambda: _reload(service, guard))
     application = web.Gate(web.create(state), lambda: guard.settings, state.tokens, service.tenant_tokens)
@@ -113,14 +115,15 @@ def probe(target: str, path: Path, route: str | None, as_json: bool) -> None:
 @click.command(name="import", epilog="Example: crawlhealth import --config crawlhealth.yml history.jsonl")
 @click.argument("files", nargs=-1, required=True, type=click.File("rb"))
 @CONFIG
-def import_(files: tuple[IO[bytes], ...], path: Path) -> None:
+@SHARD
+def import_(files: tuple[IO[bytes], ...], path: Path, shard: Shard | None) -> None:
     """Bring minute or hour windows from before the first day into the history, so that a score exists at once.
 
     FILE is JSON lines, one window on each line ("-" reads standard input). May be repeated, and run while `serve`
     runs: rows are replaced by site, route, source and start. No counter on /metrics moves. Exits 1 when a line was not
     taken.
     """
-    config = load(path)
+    config = ownership.beside(path, shard)
     failed = False
     for file in files:
         try:

@@ -216,14 +216,25 @@ class Config:
             elsewhere={name: site for name, site in self.sites.items() if name not in mine},
         )
 
+    @property
+    def share(self) -> str:
+        """What of the configured sites is here, in words; nothing where there are no shards."""
+        if self.shard is None:
+            return ""
+        return f"shard {self.shard}: {len(self.sites)} of the {len(self.sites) + len(self.elsewhere)} sites configured"
+
+    def owner(self, site: str) -> Shard | None:
+        """The other shard that a configured site belongs to; None for one of `sites`, and for one that nobody knows."""
+        if self.shard is None or site not in self.elsewhere:
+            return None
+        return Shard(number_of(site, self.shard.count), self.shard.count)
+
     def unknown(self, site: str) -> str:
         """Why a site is not one of `sites`: it belongs to another shard, or nobody knows it."""
-        if self.shard is None or site not in self.elsewhere:
+        owner = self.owner(site)
+        if self.shard is None or owner is None:
             return f"unknown site: {site[:100]!r}"
-        number = number_of(site, self.shard.count)
-        return (
-            f"the site {site!r} belongs to shard {number} of {self.shard.count}, and this is shard {self.shard.number}"
-        )
+        return f"the site {site!r} belongs to shard {owner}, and this is shard {self.shard.number}"
 
 
 def host_site(sites: Mapping[str, Site], host: str, port: int | None = None) -> str | None:

@@ -10,13 +10,12 @@ from pathlib import Path
 
 import click
 
-from crawlhealth import acceptance, overrides
+from crawlhealth import acceptance, overrides, ownership
 from crawlhealth.config import Config
 from crawlhealth.history import FILE_NAME, Decisions, HistoryError
-from crawlhealth.options import CONFIG, SHARD, load
+from crawlhealth.options import CONFIG, SHARD
 from crawlhealth.shard import Shard
 from crawlhealth.verdict import OverrideKind
-from crawlhealth.yamlfile.binding import nearest
 
 UNTIL = click.option(
     "--until",
@@ -39,7 +38,7 @@ def pause(*, site: str, until: str, note: str, path: Path, shard: Shard | None) 
 
     A running exporter follows with its next evaluation. What was decided before for the site ends.
     """
-    _decide(load(path), shard, site, OverrideKind.PAUSE, until=until, note=note)
+    _decide(ownership.beside(path, shard), site, OverrideKind.PAUSE, until=until, note=note)
 
 
 @click.command(epilog="Example: crawlhealth resume books --until 2026-12-01T22:00:00Z --concurrency 0.2")
@@ -54,12 +53,12 @@ def resume(
     *, site: str, until: str, note: str, concurrency: float | None, clear: bool, path: Path, shard: Shard | None
 ) -> None:
     """Tell the crawlers of SITE to go on, whatever its score."""
-    config = load(path)
+    config = ownership.beside(path, shard)
     if not clear:
-        _decide(config, shard, site, OverrideKind.RESUME, until=until, note=note, concurrency=concurrency)
+        _decide(config, site, OverrideKind.RESUME, until=until, note=note, concurrency=concurrency)
         return
     now = time.time()
-    with _decisions(config, shard, site, now) as decisions:
+    with _decisions(config, site, now) as decisions:
         ended = decisions.end(site, now)
     click.echo(f"{site}: {'left to the advice again' if ended else 'nothing was decided, the advice rules'}")
 
@@ -73,7 +72,7 @@ def resume(
 @SHARD
 def limit(*, site: str, concurrency: float, until: str, note: str, path: Path, shard: Shard | None) -> None:
     """Tell the crawlers of SITE to use a share of their concurrency at most; the advice may be less."""
-    _decide(load(path), shard, site, OverrideKind.LIMIT, until=until, note=note, concurrency=concurrency)
+    _decide(ownership.beside(path, shard), site, OverrideKind.LIMIT, until=until, note=note, concurrency=concurrency)
 
 
 @click.command(epilog="Example: crawlhealth accept books --note 'their new shop challenges first visits'")
@@ -94,9 +93,9 @@ def accept(
     """
     if undo and (since is not None or note is not None or by is not None):
         raise click.UsageError("--undo takes no other option than --config: leave them out")
-    config = load(path)
+    config = ownership.beside(path, shard)
     now = time.time()
-    with _decisions(config, shard, site, now) as decisions:
+    with _decisions(config, site, now) as decisions:
         if undo:
             _undo(decisions, site, now)
             return
@@ -132,7 +131,6 @@ def _login() -> str:
 
 def _decide(
     config: Config,
-    shard: Shard | None,
     site: str,
     kind: OverrideKind,
     *,
@@ -146,19 +144,16 @@ def _decide(
         override = overrides.parse(site, kind, now=now, until=until, concurrency=concurrency, note=note)
     except ValueError as error:
         raise click.UsageError(str(error)) from error
-    with _decisions(config, shard, site, now) as decisions:
+    with _decisions(config, site, now) as decisions:
         decisions.put(override)
     end = acceptance.shown(override.until)
     click.echo(f"{site}: {kind} at {override.concurrency:g} of the usual concurrency until {end}")
 
 
 @contextmanager
-def _decisions(config: Config, shard: Shard | None, site: str, now: float) -> Iterator[Decisions]:
-    """What people decided, on disk, for a site of the configuration; of the exporter of a shard, for one of its own."""
-    if site not in config.sites:
-        raise click.UsageError(f"there is no site {site!r}: {nearest(site, config.sites)}")
-    if shard is not None and not shard.has(site):
-        raise click.UsageError(f"{config.part(shard).unknown(site)}: decide it there, or on that exporter's page of it")
+def _decisions(config: Config, site: str, now: float) -> Iterator[Decisions]:
+    """What people decided, on disk, for a site of the exporter's own."""
+    ownership.check(config, site, remedy="decide it there, or on that exporter's page of it")
     try:
         with closing(Decisions.open(config.data_dir / FILE_NAME, now=now)) as decisions:
             yield decisions

@@ -10,10 +10,12 @@ from typing import IO
 
 import click
 
+from crawlhealth import ownership
 from crawlhealth.config import Config
 from crawlhealth.history import FILE_NAME, HistoryError, Past, reading
 from crawlhealth.history.visits import read_hours
-from crawlhealth.options import CONFIG, load, when
+from crawlhealth.options import CONFIG, SHARD, when
+from crawlhealth.shard import Shard
 from crawlhealth.tally import Slot
 from crawlhealth.traffic.backfill import Backfill
 from crawlhealth.traffic.exporting import as_line
@@ -23,6 +25,7 @@ _LABEL = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*")
 
 @click.command(epilog="Example: crawlhealth export --since 14d --out history.jsonl")
 @CONFIG
+@SHARD
 @click.option("--site", "names", multiple=True, help="Only this site; may be repeated.")
 @click.option("--since", metavar="WHEN", help="From a moment (2026-12-01T00:00:00Z) or so long ago (14d) on.")
 @click.option("--until", metavar="WHEN", help="What began before a moment, or so long ago.")
@@ -40,6 +43,7 @@ _LABEL = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*")
 def export(
     *,
     path: Path,
+    shard: Shard | None,
     names: tuple[str, ...],
     since: str | None,
     until: str | None,
@@ -49,14 +53,13 @@ def export(
 ) -> None:
     """Write the history as JSON lines, one window each, which `import` takes back exactly.
 
-    May run while `serve` runs. Only what is configured is written; sites and routes that have left are counted on
-    standard error.
+    May run while `serve` runs. Only what is configured is written, and of the sites only the shard's. What has left,
+    and how much is here of other shards, is told on standard error.
     """
-    config = load(path)
+    config = ownership.beside(path, shard)
     now = time.time()
-    unknown = [name for name in names if name not in config.sites]
-    if unknown:
-        raise click.UsageError(f"no site {unknown[0]!r} in the configuration")
+    for name in names:
+        ownership.check(config, name, remedy=ownership.past_elsewhere(config, name))
     past = Past(
         settings=config.history,
         now=now,
@@ -82,6 +85,10 @@ def export(
         raise click.ClickException(str(error)) from error
     if chosen.left_out:
         click.echo(f"left out: {', '.join(sorted(chosen.left_out))} (not configured any more)", err=True)
+    if chosen.elsewhere and not names:
+        owners = sorted({owner.written for owner in map(config.owner, chosen.elsewhere) if owner is not None})
+        which = ", or ".join(f"--shard {written}" for written in owners)
+        click.echo(f"left out: {len(chosen.elsewhere)} sites of other shards (to write them: {which})", err=True)
 
 
 class _Chosen:
@@ -91,10 +98,13 @@ class _Chosen:
         self._config = config
         self.sites = sites
         self.left_out: set[str] = set()
+        self.elsewhere: set[str] = set()
 
     def windows(self, found: Iterable[tuple[str, list[Slot]]]) -> Iterator[tuple[str, list[Slot]]]:
         for site, slots in found:
-            if site not in self._config.sites:
+            if site in self._config.elsewhere:
+                self.elsewhere.add(site)
+            elif site not in self._config.sites:
                 self.left_out.add(f"site {site}")
             elif site in self.sites:
                 self.left_out.update(

@@ -39,14 +39,18 @@ SHARD = click.option(
     callback=_shard,
     envvar="CRAWLHEALTH_SHARD",
     show_envvar=True,
-    help="Only the sites of this shard, as in 1/3: each site belongs to one of them, by its name.",
+    help="Only the sites of this shard, as in 1/3: each site belongs to one of them, by its name. Commands beside an"
+    " exporter know the one that it last had.",
 )
 
 
-def load(path: Path) -> Config:
-    """The configuration; a broken one is told on standard error, and ends the command with 1."""
+def load(path: Path, *, secrets: bool = True) -> Config:
+    """The configuration; a broken one is told on standard error, and ends the command with 1.
+
+    A command that neither serves nor fetches needs no `secrets`: without them, none is read or missed.
+    """
     try:
-        return configfile.load(path, environ=os.environ)
+        return configfile.load(path, environ=os.environ, secrets=secrets)
     except configfile.ConfigError as error:
         click.echo(error.render(), err=True)
         if not path.exists():

@@ -11,14 +11,14 @@ from pathlib import Path
 import click
 import msgspec
 
-from crawlhealth import incidentanswer, labels, quantities
+from crawlhealth import incidentanswer, labels, ownership, quantities
 from crawlhealth import review as reviews
 from crawlhealth.config import Config
 from crawlhealth.history import FILE_NAME, Decisions, HistoryError, past_incidents, past_slots, reading
 from crawlhealth.incident import Incident
-from crawlhealth.options import CONFIG, load, when
+from crawlhealth.options import CONFIG, SHARD, when
+from crawlhealth.shard import Shard
 from crawlhealth.verdict import IncidentLabel
-from crawlhealth.yamlfile.binding import nearest
 
 UNTIL = click.option("--until", metavar="WHEN", help="Up to a moment, or so long ago.")
 JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
@@ -31,12 +31,15 @@ SHOWN_TO_CHOOSE_FROM = 10
 @UNTIL
 @JSON
 @CONFIG
-def incidents(*, site: str | None, since: str | None, until: str | None, as_json: bool, path: Path) -> None:
+@SHARD
+def incidents(
+    *, site: str | None, since: str | None, until: str | None, as_json: bool, path: Path, shard: Shard | None
+) -> None:
     """List the stays outside normal, of SITE or of all sites, newest first.
 
     Those that lasted at any moment of the time named; all that are kept (five years) where none is. Times are UTC.
     """
-    config = load(path)
+    config = ownership.beside(path, shard)
     now = time.time()
     _known(config, site)
     begin, end = _period(since, until, now)
@@ -60,13 +63,14 @@ def incidents(*, site: str | None, since: str | None, until: str | None, as_json
 @click.option("--note", default="", help="Why; shown wherever the incident is.")
 @click.option("--reason", type=click.Choice([s.value for s in labels.REASONS]), help="What its first reason should be.")
 @CONFIG
-def label(*, site: str, start: str, said: str, note: str, reason: str | None, path: Path) -> None:
+@SHARD
+def label(*, site: str, start: str, said: str, note: str, reason: str | None, path: Path, shard: Shard | None) -> None:
     """Say whether the incident of SITE that began at START was one, for `crawlhealth review` to count.
 
     START is as `crawlhealth incidents` prints it, or `latest`. What was said of it before is replaced. May run while
     `serve` runs.
     """
-    config = load(path)
+    config = ownership.beside(path, shard)
     now = time.time()
     _known(config, site)
     try:
@@ -89,14 +93,15 @@ def label(*, site: str, start: str, said: str, note: str, reason: str | None, pa
 @click.option("--site", help="Only this site.")
 @JSON
 @CONFIG
-def review(*, since: str, until: str | None, site: str | None, as_json: bool, path: Path) -> None:
+@SHARD
+def review(*, since: str, until: str | None, site: str | None, as_json: bool, path: Path, shard: Shard | None) -> None:
     """Tell how good the judgement was: the incidents that began in a time, how many were true, and how early.
 
     Precision is true / labelled. Lead times are medians. Advice was obeyed when the traffic of the hours after it, as a
     share of that in the same hours a day before, was at most 0.1 over what was advised; it is told as far back as hours
     are kept (`history.keep_hours`).
     """
-    config = load(path)
+    config = ownership.beside(path, shard)
     now = time.time()
     _known(config, site)
     begin, end = _period(since, until, now)
@@ -141,8 +146,8 @@ class _ReviewAnswer(msgspec.Struct, frozen=True):
 
 
 def _known(config: Config, site: str | None) -> None:
-    if site is not None and site not in config.sites:
-        raise click.UsageError(f"there is no site {site!r}: {nearest(site, config.sites)}")
+    if site is not None:
+        ownership.check(config, site, remedy=ownership.past_elsewhere(config, site))
 
 
 def _period(since: str | None, until: str | None, now: float) -> tuple[float, float]:

@@ -26,6 +26,11 @@ class Shard:
     def __str__(self) -> str:
         return f"{self.number} of {self.count}"
 
+    @property
+    def written(self) -> str:
+        """As `parse` reads it: `2/3`."""
+        return f"{self.number}/{self.count}"
+
     def has(self, site: str) -> bool:
         """Whether a site belongs to this shard."""
         return number_of(site, self.count) == self.number

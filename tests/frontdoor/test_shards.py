@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 import requests
 
+from crawlhealth.client import Advice, SiteAdvice
 from crawlhealth.shard import number_of
 from running import Exporter
 from waiting import until
@@ -148,6 +149,31 @@ def test_each_says_which_shard_it_is(both: Both) -> None:
         assert exporter.value("crawlhealth_shards") == 2
 
 
+def test_its_page_and_its_list_and_its_log_say_it_too(both: Both) -> None:
+    for number, exporter in both.items():
+        share = f"shard {number} of 2: {len(PARTS[number])} of the 8 sites configured"
+        assert f"This is {share}." in exporter.get("/").text
+        assert exporter.get("/api/v1/sites").json()["shard"] == {"number": number, "count": 2}
+        said = [line for line in exporter.log().splitlines() if share in line or "listening on" in line]
+        assert ["listening on" in line for line in said] == [False, True]
+
+
+def test_advice_asked_of_the_wrong_shard_is_an_error_in_the_log_of_the_crawler(
+    both: Both, caplog: pytest.LogCaptureFixture
+) -> None:
+    mine, theirs = min(PARTS[1]), min(PARTS[2])
+
+    def errors() -> list[str]:
+        return [record.getMessage() for record in caplog.records if record.levelname == "ERROR"]
+
+    with Advice(both[1].url, [mine, theirs, "nobody"], every=0.02) as advice:
+        assert advice.of(theirs) == SiteAdvice()
+        until(lambda: bool(errors()), 10, "it is said")
+        until(lambda: any("nobody is no site" in record.getMessage() for record in caplog.records), 10, "and a typo")
+    assert len(errors()) == 1
+    assert f"no advice from {both[1].url}, which is another shard: {theirs} is of shard 2 of 2;" in errors()[0]
+
+
 @pytest.mark.parametrize(
     ("path", "item"),
     [
@@ -197,6 +223,13 @@ def test_whoever_asks_of_a_site_elsewhere_is_told_the_shard(both: Both, method: 
     answer = ask(path.format(site), headers={"authorization": "Bearer geheim"})
     assert answer.status_code == 404
     assert "belongs to shard 2 of 2, and this is shard 1" in answer.text
+
+
+def test_where_a_site_is_can_be_read_and_its_crawler_goes_on(both: Both) -> None:
+    answer = both[1].get(f"/api/v1/sites/{min(PARTS[2])}").json()
+    assert answer["shard"] == {"number": 2, "count": 2}
+    assert (answer["advice"]["concurrency_ratio"], answer["advice"]["paused"]) == (1.0, False)
+    assert "shard" not in both[1].get("/api/v1/sites/nobody").json()
 
 
 def test_a_reload_keeps_to_the_shard(both: Both) -> None:

@@ -108,7 +108,7 @@ def backtest(
     )
     if asked.since is not None and asked.until is not None and asked.until <= asked.since:
         raise click.UsageError("--until: write a moment later than --since")
-    configs = {str(each): load(each) for each in (path or DEFAULT, other) if each is not None}
+    configs = {str(each): load(each, secrets=False) for each in (path or DEFAULT, other) if each is not None}
     tried = {name: Tried(settings=one.score, maintenance=one.maintenance) for name, one in configs.items()}
     _replay(next(iter(configs.values())), tried, asked, folder=folder, file=file, labels=labels, as_json=as_json)
 
@@ -175,7 +175,7 @@ def _methods(path: Path | None, other: Path | None) -> dict[str, ScoreSettings]:
     """The methods of a simulation: those that ship, or those of configurations."""
     if path is None and other is None:
         return {"plain": ScoreSettings(method="plain"), "robust": ScoreSettings()}
-    return {str(each): load(each).score for each in (path, other) if each is not None}
+    return {str(each): load(each, secrets=False).score for each in (path, other) if each is not None}
 
 
 def _refuse(given: Mapping[str, object], why: str) -> None:

@@ -17,6 +17,7 @@ import msgspec
 import requests
 
 from crawlhealth.client import answer
+from crawlhealth.client.misdirected import Misdirected, Owner
 from crawlhealth.secret import Secret
 
 log = logging.getLogger(__name__)
@@ -56,6 +57,7 @@ class _Answer(msgspec.Struct):
     advice: _Advised = msgspec.field(default_factory=_Advised)
     band: str = "unknown"
     score: float | None = None
+    shard: Owner | None = None
 
 
 _decode = msgspec.json.Decoder(_Answer, strict=False).decode
@@ -66,7 +68,8 @@ class Advice:
 
     A thread of its own, begun with the first question, asks every `every` seconds, and is told of a change at once
     when there is a single site. Fails open: before the first answer, and once no answer has come for `stale_after`
-    seconds, the advice is to crawl as usual.
+    seconds, the advice is to crawl as usual. An exporter of another shard has no advice: that counts as no answer, and
+    is an error in the log that names the right shard.
     """
 
     def __init__(
@@ -85,6 +88,7 @@ class Advice:
         self._stale_after = stale_after
         self._known: dict[str, tuple[SiteAdvice, float]] = {}
         self._tags: dict[str, str] = {}
+        self._misdirected = Misdirected(url)
         self._set_up()
         _survive(self)
 
@@ -137,6 +141,7 @@ class Advice:
                 if problems and not complained:
                     log.warning("no advice from %s, crawling as usual unless it was known: %s", self._url, problems[0])
                 complained = bool(problems)
+                self._misdirected.complain(time.monotonic())
                 at_once = len(self._sites) == 1 and not problems and time.monotonic() - begun > self._every
                 self._ending.wait(0 if at_once else self._every)
 
@@ -166,6 +171,7 @@ class Advice:
     def _learn(self, site: str, response: requests.Response, body: bytes) -> str:
         now = time.monotonic()
         if response.status_code == 304:
+            self._misdirected.note(site, None)
             if site in self._known:
                 self._known[site] = (self._known[site][0], now)
             return ""
@@ -175,6 +181,10 @@ class Advice:
             said = _decode(body)
         except (ValueError, RecursionError) as error:  # msgspec's errors are ValueErrors, and so is text that is none
             return f"answer {response.status_code}: {error}"
+        elsewhere = said.shard if response.status_code == 404 else None
+        self._misdirected.note(site, elsewhere)
+        if elsewhere is not None:
+            return ""
         self._known[site] = (_sound(said), now)
         self._tags[site] = response.headers.get("ETag", "")
         return f"{site} is no site of the exporter" if response.status_code == 404 else ""

@@ -63,9 +63,11 @@ class Surroundings:
 class CanaryFile:
     """Reads the canaries of one file; its problems are noted in the document."""
 
-    def __init__(self, document: Document, around: Surroundings, *, environ: Mapping[str, str]) -> None:
+    def __init__(
+        self, document: Document, around: Surroundings, *, environ: Mapping[str, str], secrets: bool = True
+    ) -> None:
         self.document = document
-        self.binder = Binder(document, environ=environ)
+        self.binder = Binder(document, environ=environ, secrets=secrets)
         self._around = around
 
     def read(self) -> tuple[tuple[int, Canary], ...]:

@@ -103,15 +103,17 @@ class _Written:
     searchbots: SearchbotSettings = field(default_factory=SearchbotSettings)
 
 
-def load(path: Path, *, environ: Mapping[str, str]) -> Config:
+def load(path: Path, *, environ: Mapping[str, str], secrets: bool = True) -> Config:
     """The configuration at `path` with all canary files it names.
 
-    Relative paths start at the file's folder. Raises ConfigError with every problem found; nothing else.
+    Relative paths start at the file's folder. Without `secrets`, what stands as a secret outside the file is not read,
+    as if it were not written: for those who neither serve nor fetch. Raises ConfigError with every problem found;
+    nothing else.
     """
     document = Document.read(path)
     if document.root is None:
         raise ConfigError(document.problems)
-    binder = Binder(document, environ=environ)
+    binder = Binder(document, environ=environ, secrets=secrets)
     written = binder.record(document.root, _Written)
     if written is None:
         raise ConfigError(_without(document.problems, binder.outside))
@@ -125,14 +127,17 @@ def load(path: Path, *, environ: Mapping[str, str]) -> Config:
         hosts=HostIndex({name: site.hosts for name, site in written.sites.items()}),
         routes={**{name: Route(name=name) for name in known}, **routes},
     )
-    readers = [CanaryFile(Document.read(file), around, environ=environ) for file in _canary_files(document, written)]
+    readers = [
+        CanaryFile(Document.read(file), around, environ=environ, secrets=secrets)
+        for file in _canary_files(document, written)
+    ]
     canaries = _unique(readers)
     binders = (binder, *(reader.binder for reader in readers))
     problems = [problem for each in binders for problem in each.document.problems]
     if problems:
         raise ConfigError(_without(problems, [text for each in binders for text in each.outside]))
-    secrets = [file for each in binders for file in each.files]
-    files = dict.fromkeys((path, *(reader.document.file for reader in readers), *secrets))
+    outside = [file for each in binders for file in each.files]
+    files = dict.fromkeys((path, *(reader.document.file for reader in readers), *outside))
     return Config(
         data_dir=data_dir,
         listen=written.listen,

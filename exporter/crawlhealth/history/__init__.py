@@ -7,6 +7,7 @@ from crawlhealth.history.decisions import Decisions
 from crawlhealth.history.importing import import_windows
 from crawlhealth.history.journal import Learnt
 from crawlhealth.history.judged import Judged, marks_of
+from crawlhealth.history.owner import shard_of
 from crawlhealth.history.past import Past
 from crawlhealth.history.pushes import Pushed, PushKey
 from crawlhealth.history.reading import past_accepted, past_incidents, past_slots, reading, stored_runs
@@ -37,6 +38,7 @@ __all__ = [
     "past_incidents",
     "past_slots",
     "reading",
+    "shard_of",
     "span",
     "stored_runs",
     "stretches",

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from crawlhealth import stats
 from crawlhealth.config import HistorySettings
-from crawlhealth.history import incidents, judgedrows, pushes, refusals, resets, rows
+from crawlhealth.history import incidents, judgedrows, owner, pushes, refusals, resets, rows
 from crawlhealth.history.batch import Batch
 from crawlhealth.history.committed import StoredRun, Timings
 from crawlhealth.history.contents import Contents, changed_by
@@ -33,6 +33,7 @@ from crawlhealth.metrics import CANARY_RUNS, MetricSpec
 from crawlhealth.model import CanaryRun, Observation, Refusal
 from crawlhealth.outcome import REFUSED
 from crawlhealth.panel import Panel
+from crawlhealth.shard import Shard
 from crawlhealth.tally import LARGEST
 from crawlhealth.verdict import Verdict
 from crawlhealth.windows import NOTHING
@@ -71,8 +72,8 @@ class History(Shown):
         self._wanted = threading.Event()  # somebody waits for a commit
 
     @classmethod
-    def open(cls, path: Path, settings: HistorySettings, *, now: float) -> History:
-        """The history at `path`, begun when there is none, for this process alone.
+    def open(cls, path: Path, settings: HistorySettings, *, now: float, shard: Shard | None = None) -> History:
+        """The history at `path`, begun when there is none, for this process alone, and of its `shard` from now on.
 
         A file that cannot be read is set aside with a message in the log. Raises HistoryError when another exporter
         uses it, when its schema is newer than this version knows, or when it cannot be opened.
@@ -81,6 +82,10 @@ class History(Shown):
             lock = undo.enter_context(locked(path))
             writer, contents = open_database(path, now=now, load=rows.load)
             undo.callback(writer.close)
+            try:
+                owner.keep(writer, shard)
+            except sqlite3.Error as error:
+                raise HistoryError(f"cannot write to the history {path}: {error}") from error
             disk = OnDisk(path)
             undo.pop_all()
             return cls(path, settings, lock=lock, writer=writer, disk=disk, contents=contents)

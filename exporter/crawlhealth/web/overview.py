@@ -38,7 +38,10 @@ class SiteRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Overview:
-    """The landing page. `hidden` is how many sites matched and are not shown; `counts` are (band, number) of all."""
+    """The landing page. `hidden` is how many sites matched and are not shown; `counts` are (band, number) of all.
+
+    `share` says which shard this is, where there are some.
+    """
 
     band: str
     part: str
@@ -46,6 +49,7 @@ class Overview:
     cards: tuple[SiteRow, ...]
     lines: tuple[SiteRow, ...]
     hidden: int
+    share: str
 
     @property
     def total(self) -> int:
@@ -86,6 +90,7 @@ def overview(exposition: Exposition, *, band: str = "", part: str = "") -> Overv
         cards=tuple(row(site) for site in urgent[:CARDS]),
         lines=tuple(row(site) for site in calm[:LINES]),
         hidden=max(0, len(urgent) - CARDS) + max(0, len(calm) - LINES),
+        share=exposition.config.share,
     )
 
 

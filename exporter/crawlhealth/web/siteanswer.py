@@ -11,6 +11,7 @@ from urllib.parse import quote
 
 import msgspec
 
+from crawlhealth.shard import Shard
 from crawlhealth.verdict import NEUTRAL, Advice, Cost, Override, Penalty, Verdict
 
 _encode: Final = msgspec.json.Encoder().encode
@@ -159,9 +160,13 @@ def encoded(said: object) -> bytes:
     return _encode(said)
 
 
-def unknown_site(site: str, why: str) -> bytes:
-    """The answer about a site that is not watched here, and why: nothing is known, so its crawler goes on as usual."""
-    return _encode({"error": why, "site": site, "advice": NEUTRAL})
+def unknown_site(site: str, why: str, owner: Shard | None = None) -> bytes:
+    """The answer about a site that is not watched here, and why: nothing is known, so its crawler goes on as usual.
+
+    Where another shard is known to have the site, a client can read which.
+    """
+    elsewhere = {} if owner is None else {"shard": owner}
+    return _encode({"error": why, "site": site, "advice": NEUTRAL, **elsewhere})
 
 
 def moment(at: float) -> str:

@@ -13,6 +13,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from crawlhealth import quantities
+from crawlhealth.shard import Shard
 from crawlhealth.verdict import Override, Verdict
 from crawlhealth.web.siteanswer import answer, encoded, tag, tag_of_all, unknown_site
 from crawlhealth.web.watch import TooMany, Watch
@@ -36,8 +37,9 @@ class SitesState:
     """What these endpoints ask of the running exporter. Thread-safe.
 
     `names` are the configured sites, `verdicts` the latest on each that has one; both are replaced and never changed.
-    `why` says why another name is none of them. `put` brings an override to disk and into force, `end` ends one before
-    its time (False when there is none); both raise HistoryError.
+    `why` says why another name is none of them, `owner` which other shard has it; `shard` is that of the exporter.
+    `put` brings an override to disk and into force, `end` ends one before its time (False when there is none); both
+    raise HistoryError.
     """
 
     def __init__(
@@ -48,12 +50,16 @@ class SitesState:
         put: Callable[[Override], None],
         end: Callable[[str], bool],
         why: Callable[[str], str],
+        owner: Callable[[str], Shard | None],
+        shard: Shard | None,
     ) -> None:
         self.names = names
         self.verdicts = verdicts
         self.put = put
         self.end = end
         self.why = why
+        self.owner = owner
+        self._shard = shard
         self._lock = threading.Lock()
         self._rendering = threading.Lock()  # held for longer; the event loop never waits for it
         self._snapshot: _Snapshot | None = None
@@ -72,7 +78,8 @@ class SitesState:
                 now = self._present()
             if now.body is not None:
                 return now.body, now.tag
-            body = encoded({"sites": [answer(name, now.verdicts.get(name)) for name in sorted(now.names)]})
+            sites = [answer(name, now.verdicts.get(name)) for name in sorted(now.names)]
+            body = encoded({"sites": sites, "shard": self._shard})
             with self._lock:
                 if self._snapshot is now:
                     self._snapshot = replace(now, body=body)
@@ -93,7 +100,7 @@ def site_routes(state: SitesState, watch: Watch) -> list[Route]:
     async def one(request: Request) -> Response:
         name = request.path_params["name"]
         if name not in state.names():
-            return as_json(unknown_site(name, state.why(name)), status=404)
+            return as_json(unknown_site(name, state.why(name), state.owner(name)), status=404)
 
         async def say() -> Response:
             verdict = state.verdicts().get(name)

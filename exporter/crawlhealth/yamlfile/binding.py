@@ -61,9 +61,11 @@ class Binder:
     """Reads the nodes of one document.
 
     `files` are the secret files it read on the way, `outside` the texts it took from them and from the environment.
+    Without `secrets` it leaves those unread, and what they are the values of out.
     """
 
-    def __init__(self, document: Document, *, environ: Mapping[str, str]) -> None:
+    def __init__(self, document: Document, *, environ: Mapping[str, str], secrets: bool = True) -> None:
+        self._secrets = secrets
         self.document = document
         self._environ = environ
         self._folder = document.file.parent
@@ -196,7 +198,7 @@ class Binder:
 
     def _text_or_secret(self, node: Node, hint: Hint, steps: Steps) -> object:
         if isinstance(node, Entries):
-            text = self._from_outside(node, steps)
+            text = self._from_outside(node, steps, read=self._secrets or hint is not Secret)
             return hint(text) if isinstance(text, str) else INVALID
         if not isinstance(node, Scalar):
             return self._bad(steps, "needs one text, not a list")
@@ -208,11 +210,13 @@ class Binder:
             return self._bad(steps, 'is empty: write a text, "" for an empty one, or leave the key out')
         return hint(node.text)
 
-    def _from_outside(self, node: Entries, steps: Steps) -> str | _Invalid:
-        """A text named by {env: NAME} or {file: path}; no error ever holds it."""
+    def _from_outside(self, node: Entries, steps: Steps, *, read: bool) -> str | _Invalid:
+        """A text named by {env: NAME} or {file: path}, unless it is not to be `read`; no error ever holds it."""
         (key, (_, value)), *more = node.entries.items() if node.entries else [("", (None, node))]
         if more or key not in ("env", "file") or not isinstance(value, Scalar) or not value.text:
             return self._bad(steps, "needs one text, {env: NAME} or {file: path}", secret=True)
+        if not read:
+            return INVALID
         if key == "env":
             found = self._environ.get(value.text)
             if found is None:

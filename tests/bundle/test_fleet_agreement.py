@@ -2,7 +2,7 @@
 
 Rules are evaluated every ten minutes, and the Python score takes steps of ten: windows go by the time that has passed,
 so that this changes their resolution and nothing else, and a day and a half of learning and a day of incidents take
-seconds. `CRAWLHEALTH_FLEET_DAYS=16 pytest -s tests/bundle/test_fleet_agreement.py` learns for so many days (minutes).
+seconds. `CRAWLHEALTH_FLEET_DAYS=16.5 pytest -s tests/bundle/test_fleet_agreement.py` learns for so many days (minutes).
 """
 
 from __future__ import annotations
@@ -73,6 +73,9 @@ SITES: Final = {
     ),
     "refused, then silent, then served": Site(
         volume=200, added=blocks(within(5, 17, 0.97)), traffic=within(5.5, 17, 0.0, 1.0)
+    ),
+    "refused for minutes, then silent": Site(
+        volume=200, added=blocks(within(5, 17, 0.97)), traffic=within(5.25, 17, 0.0, 1.0)
     ),
 }
 

@@ -30,8 +30,8 @@ MEMORY: Final = "1h"
 LATEST: Final = "15m"
 """And so much time at most does a rate stand for."""
 NO_RESET: Final = 9
-VANISHED: Final = 1e-4
-"""Sums of weights that are less are nothing."""
+VANISHED: Final = 1e-200
+"""Sums of weights that are less are nothing. Shares of tiny sums are as good: a score stands still in long silence."""
 
 RATE: Final = "site_outcome:crawl_requests:rate5m"
 ELAPSED: Final = "site:crawl_requests:elapsed"

@@ -76,6 +76,11 @@ class Past:
         self.scale = scale
         self.series: dict[Key, Course] = {}
 
+    def day(self) -> Course:
+        """How much of its day has passed at each moment, from 0 to 1."""
+        begun = self.now / HOUR % 24
+        return Course(lambda at: (begun + at) / 24 % 1)
+
     def at(self, hours: float) -> float:
         """The unix time of a moment."""
         return self.now + hours * HOUR / self.scale

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dashboards.courses import Past, turning, wave
+from dashboards.courses import Course, Past, course, turning, wave
 
 TENANTS = (
     ("acme", "shop.acme.example", ("Googlebot", "bingbot", "Baiduspider")),
@@ -11,7 +11,9 @@ TENANTS = (
 IDENTITIES = {"verified": 1.0, "fake": 0.12, "unverified": 0.02, "stealth": 0.03, "unverifiable": 0.01}
 STATUSES = {"2xx": 0.9, "3xx": 0.06, "4xx": 0.03, "5xx": 0.01}
 TARGETS = {"eu": 0.7, "us": 0.3}
-DECISIONS = {"sent": 0.8, "stayed": 0.12, "over_quota": 0.05, "target_down": 0.03}
+DECISIONS = {"sent": 0.88, "stayed": 0.12, "over_quota": 0.0}
+DOWN = (-30.0, -26.0)
+"""When the target `us` was down."""
 LAGS = {"0.001": 0.55, "0.01": 0.8, "0.1": 0.97, "1.0": 1.0, "+Inf": 1.0}
 
 
@@ -23,14 +25,13 @@ def put_bots(past: Past) -> None:
         for target, used in (("eu", 0.94), ("us", 0.4)):
             of = {"tenant": tenant, "target": target}
             past.put("target_quota", 8000.0, **of)
-            past.put("target_quota_used", 8000 * used * (0.4 * wave(24, 0.9)), **of)
+            past.put("target_quota_used", 8000 * used * 0.9 * past.day(), **of)
         days = 20 if tenant == "zen" else 200
         past.put("domain_expiry_timestamp_seconds", past.at(24 * past.scale * days), domain=domain)
         past.put("redirect_loop", 0.0, domain=domain)
         past.put("domain_expiry_lookup_success", 1.0, domain=domain)
     for target in TARGETS:
-        down = turning(-30, 1.0, turning(-26, 0.0, 1.0)) if target == "us" else 1.0
-        past.put("target_up", down, target=target)
+        past.put("target_up", _between(DOWN, 0.0, 1.0) if target == "us" else 1.0, target=target)
     past.put("dependency_up", 1.0, name="redis")
     past.put("log_lag_seconds", 2 * wave(5, 0.5), log="access.log")
     past.count("log_lines_total", 52_000.0, log="access.log")
@@ -38,6 +39,10 @@ def put_bots(past: Past) -> None:
     past.count("log_verification_cache_total", 49_000.0, result="hit")
     past.count("log_verification_cache_total", 800.0, result="miss")
     past.put("log_verification_waiting", 3 * wave(6, 0.3))
+
+
+def _between(times: tuple[float, float], inside: float, outside: float) -> Course:
+    return turning(times[0], outside, turning(times[1], inside, outside))
 
 
 def _visits(past: Past, of: dict[str, str], number: int) -> None:
@@ -51,9 +56,13 @@ def _visits(past: Past, of: dict[str, str], number: int) -> None:
     past.put("searchbot_last_visit_timestamp_seconds", past.ago(72), **of)
     to = {"tenant": of["tenant"], "bot": of["bot"]}
     for target, weight in TARGETS.items():
+        up = _between(DOWN, 0.0, 1.0) if target == "us" else course(1.0)
         for decision, part in DECISIONS.items():
-            past.count("searchbot_dispatches_total", part * weight * rate, **of, target=target, decision=decision)
-        past.count("dispatch_arrivals_total", 0.78 * weight * rate, **to, target=target)
+            served = part * weight * rate * (up if decision == "sent" else 1.0)
+            past.count("searchbot_dispatches_total", served, **of, target=target, decision=decision)
+        refused = 0.88 * weight * rate * (1.0 + -1.0 * up)
+        past.count("searchbot_dispatches_total", refused, **of, target=target, decision="target_down")
+        past.count("dispatch_arrivals_total", 0.86 * weight * rate * up, **to, target=target)
         off = 0.15 if of["bot"] == "bingbot" else 0.01
         past.put("searchbot_share_ratio", weight + (off if target == "eu" else -off), **to, target=target)
         past.put("searchbot_share_expected_ratio", weight, **to, target=target)

@@ -10,7 +10,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from dashboards.courses import HOUR, Course, Past, rising, turning, wave
+from dashboards.courses import HOUR, Course, Past, course, rising, turning, wave
 from dashboards.madebots import put_bots, put_exporter
 
 OUTCOMES = ("ok", "hard_block", "challenge", "soft_block", "error")
@@ -47,6 +47,16 @@ class Site:
     def share(self, signal: str) -> float:
         """The share of requests that it ends in."""
         return self.points.get(signal, 0.0) / 100
+
+    @property
+    def crawled(self) -> Course:
+        """The share of the usual traffic that it gets: none while it is paused."""
+        return turning(self.begun, 1.0, 0.0) if self.band == "resisting" else course(1.0)
+
+    @property
+    def failing(self) -> float:
+        """The share of extractions that fail in the end."""
+        return 1 - self.parser / 98.0
 
     @property
     def refused(self) -> float:
@@ -138,7 +148,7 @@ def _judged(past: Past, site: Site, number: int) -> None:
         past.put(what, value, **name)
     past.put("baseline_age_seconds", 25 * HOUR, **name)
     for cost, usual in COSTS.items():
-        past.put(f"{cost}_per_record", usual * (1 + sum(site.points.values()) / 30 * bad), **name)
+        past.put(f"{cost}_per_record", usual * (1 + (sum(site.points.values()) / 30 + 2 * site.failing) * bad), **name)
         past.put(f"{cost}_per_record_baseline", usual, **name)
 
 
@@ -157,8 +167,9 @@ def _requests(past: Past, site: Site, number: int) -> None:
                 part = 0.968 + -site.refused * worse * bad
             for source, weight in (("traffic", 0.45), ("canary", 0.05)):
                 labels = {**name, "route": route, "source": source, "outcome": outcome}
-                past.count("requests_total", weight * daily * part, **labels)
-                past.put("site_route_outcome:crawl_requests:increase1h", weight * daily * part, **labels)
+                many = weight * daily * part * (site.crawled if source == "traffic" else 1.0)
+                past.count("requests_total", many, **labels)
+                past.put("site_route_outcome:crawl_requests:increase1h", many, **labels)
         past.put("site_route:crawl_requests:increase1h", 0.5 * daily, **name, route=route)
         past.put("route_refused_ratio", 0.024 + min(0.97, site.refused * worse) * bad, **name, route=route)
         past.put("error_ratio", 0.008, **name, route=route)
@@ -177,14 +188,16 @@ def _traffic(past: Past, site: Site, number: int) -> None:
         past.count("request_duration_seconds_bucket", full * daily, **name, source="traffic", le=bound)
     past.count("request_duration_seconds_count", daily, **name, source="traffic")
     past.count("request_duration_seconds_sum", 0.4 * daily, **name, source="traffic")
-    for result, part in (("ok", 0.97), ("failed", 0.01)):
+    left = site.crawled * (1 + -site.failing * bad)
+    for result, part in (("ok", left), ("failed", site.failing * bad + 0.01)):
         past.count("extractions_total", part * daily, **name, source="traffic", result=result)
     for result, many in (("valid", 19.0), ("invalid", 0.1)):
-        past.count("records_total", many * daily, **name, result=result)
+        past.count("records_total", many * daily * left, **name, result=result)
     for source in ("traffic", "canary"):
         past.put("last_observation_timestamp_seconds", past.ago(30), **name, source=source)
     for prefix, times in (("site:crawl_requests", 0.9), ("site:crawl_records", 19.0)):
-        past.put(f"{prefix}:increase1h", times * daily * (1 + -site.refused * bad), **name)
+        share = left if prefix.endswith("records") else site.crawled
+        past.put(f"{prefix}:increase1h", times * daily * (1 + -site.refused * bad) * share, **name)
         past.put(f"{prefix}:increase1h_reference", times * daily, **name)
 
 

@@ -46,7 +46,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     past = made(time.time(), SCALE)
     near = [-52 + 0.4 * number for number in range(130)]
     far = [-194 + 0.4 * number for number in range(60)]
-    counted = "requests_total|searchbot_visits_total|site:crawlhealth_score|:increase1h"
+    counted = "requests_total|searchbot_visits_total|site:crawlhealth_score|:increase1h|canary_value|diagnosis"
     with exposed(past) as target:
         bring(folder, past, {counted: [*far, *near]}, {"job": "crawlhealth", "instance": target})
         with prometheus(folder, target, options=OPTIONS) as server:
@@ -102,15 +102,17 @@ def told(world: World, site: str) -> dict[str, float | str]:
 def test_the_site_dashboard_answers_the_questions_of_whoever_is_called(world: World) -> None:
     said = told(world, "wiki")
     assert said["Where the fault lies"] == "our parser"
+    assert 0 <= time.time() - float(said["Fault since"]) / 1000 < 5 * 3600
+    assert told(world, "books")["Fault since"] == "no fault"
     assert said["You decide"] == "Mend the selectors, then crawl again what was missed"
-    assert said["Crawlers are told: concurrency, of usual"] == "as usual"
+    assert said["Crawlers are told to run at"] == "as usual"
     assert said["Band"] == "normal"
     assert float(said["Score"]) > 90
 
 
 def test_the_site_dashboard_says_whether_data_is_lost_or_wrong(world: World) -> None:
     fine, wrong, degrading = (told(world, site) for site in ("books", "forum", "shop"))
-    assert [one["Canary values"] for one in (fine, wrong, degrading)] == ["all right", 1, "all right"]
+    assert [one["Canary values"] for one in (fine, wrong, degrading)] == ["none is wrong", 1, "none is wrong"]
     # the made-up shares are 3.2 % of every site, and 30 % of the one that degrades
     assert fine["Not served in the last hour"] == pytest.approx(0.032, abs=0.01)
     assert degrading["Not served in the last hour"] == pytest.approx(0.332, abs=0.05)

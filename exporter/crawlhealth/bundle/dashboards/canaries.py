@@ -7,11 +7,14 @@ from typing import Final
 from crawlhealth.bundle.dashboards import colours
 from crawlhealth.bundle.dashboards.board import Board, Column, Kind, Panel, Query, Row, Variable
 from crawlhealth.bundle.dashboards.canaryvalues import EACH, NO_CANARY, OF, VALUES, canary
-from crawlhealth.bundle.dashboards.parts import BAND_CHANGES, ROUTES, SITES
+from crawlhealth.bundle.dashboards.parts import ROUTES, SITES
 from crawlhealth.bundle.dashboards.sitework import CANARY, CANARY_STATES
 
 
-def _figure(title: str, description: str, expr: str, *, bad: bool = True, width: int = 4, empty: str) -> Panel:
+def _figure(
+    title: str, description: str, expr: str, *, bad: str | None = colours.BAD, width: int = 4, empty: str
+) -> Panel:
+    """A count; from one on in the colour `bad`, if any is."""
     return Panel(
         title=title,
         description=description,
@@ -21,7 +24,7 @@ def _figure(title: str, description: str, expr: str, *, bad: bool = True, width:
         height=4,
         unit="none",
         decimals=0,
-        thresholds=((None, colours.GOOD), (1, colours.BAD)) if bad else ((None, colours.GOOD),),
+        thresholds=((None, colours.GOOD), (1, bad)) if bad else ((None, colours.GOOD),),
         empty=empty,
     )
 
@@ -31,7 +34,7 @@ _FIGURES: Final = (
         "Right",
         "Canaries, by route, whose last run was served with every value right.",
         f"sum(max by ({EACH}) ({canary('success')}))",
-        bad=False,
+        bad=None,
         width=5,
         empty=NO_CANARY,
     ),
@@ -39,6 +42,7 @@ _FIGURES: Final = (
         "Failed",
         "Canaries, by route, that were not served, or lacked a value, in their last run.",
         f"sum(max by ({EACH}) (1 - {canary('success')} - {canary('decoy_suspect')}))",
+        bad=colours.AMBER,
         width=5,
         empty=NO_CANARY,
     ),
@@ -98,7 +102,7 @@ _NOT_RIGHT: Final = Panel(
     height=8,
     unit="none",
     mappings=CANARY_STATES,
-    empty="Every canary was right in this time: good.",
+    empty="Every canary was right in this time.",
 )
 _LAG_BUCKETS: Final = (
     'sum by (le) (rate(crawlhealth_canary_schedule_lag_seconds_bucket{@{group}job="@job"}[$__rate_interval]))'
@@ -120,11 +124,11 @@ _LAG: Final = Panel(
 )
 _AGE: Final = Panel(
     title="Longest without success",
-    description="The ten canaries, by route, whose last success is the longest ago.",
+    description="The five canaries, by route, whose last success is the longest ago.",
     kind=Kind.LINES,
     queries=(
         Query(
-            expr=f"topk(10, time() - max by ({EACH}) ({canary('last_success_timestamp_seconds')}))",
+            expr=f"topk(5, time() - max by ({EACH}) ({canary('last_success_timestamp_seconds')}))",
             legend="@name {{canary}} {{route}}",
         ),
     ),
@@ -178,5 +182,4 @@ BOARD: Final = Board(
         Row(title="Values", lines=VALUES),
         Row(title="Timetable and certificates", lines=((_LAG, _AGE, _CERTIFICATES),)),
     ),
-    marks=(BAND_CHANGES,),
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from crawlhealth.bundle.dashboards import colours
-from crawlhealth.bundle.dashboards.board import Kind, Mapped, Panel, Query, Series
+from crawlhealth.bundle.dashboards.board import Column, Kind, Panel, Query, Series
 
 OF: Final = '@site,canary=~"$canary",route=~"$route"'
 NO_CANARY: Final = "No canary has run: a page whose right answer you know shows what a score cannot."
@@ -39,31 +39,38 @@ _SEEN: Final = Panel(
     legend_right=True,
     empty="No canary expects a number, or none of their pages was served.",
 )
+_OK: Final = f"max by ({VALUE}) ({canary('value_ok')})"
 _VALUES: Final = Panel(
     title="Values that are not as expected",
-    description="Values that were wrong or missing on a page that was served. Gone from here: right again.",
-    kind=Kind.STATES,
+    description=(
+        "Values that are wrong or missing now on a page that is served: the number seen, the last one that was right,"
+        " and when, within a day. A value that is text has no number."
+    ),
+    kind=Kind.TABLE,
     queries=(
-        Query(
-            expr=(
-                f"max by ({VALUE}) ({canary('value_ok')})\n"
-                f"and on ({VALUE}) max by ({VALUE}) (min_over_time({canary('value_ok')}[$__range])) == 0"
-            ),
-            legend="@name {{canary}} {{value}} {{route}}",
-        ),
+        Query(expr=f"{_OK} == 0"),
+        Query(expr=f"{_RIGHT}0"),
+        Query(expr=f"last_over_time(({_RIGHT}1)[1d:2m])\nand on ({VALUE}) {_OK} == 0"),
+        Query(expr=f"1000 * max_over_time(timestamp({_OK} == 1)[1d:2m])\nand on ({VALUE}) {_OK} == 0"),
     ),
     width=12,
     height=9,
-    unit="none",
-    mappings=(
-        Mapped(value=1, text="right", colour=colours.GOOD),
-        Mapped(value=0, text="wrong or missing", colour=colours.BAD),
+    columns=(
+        Column(name="site", title="Site"),
+        Column(name="canary", title="Canary"),
+        Column(name="value", title="Value"),
+        Column(name="route", title="Route"),
+        Column(name="Value #B", title="Seen", unit="none", thresholds=((None, colours.BAD),)),
+        Column(name="Value #C", title="Last right", unit="none"),
+        Column(name="Value #D", title="Right until", unit="dateTimeFromNow"),
     ),
-    empty="Every value was right in this time: good.",
+    order="Value #D",
+    falling=True,
+    empty="Every value is right now.",
 )
 _ACROSS: Final = "@by, canary, value"
 _DISAGREE: Final = Panel(
-    title="Disagreement between routes",
+    title="Routes that disagree",
     description=(
         "How far the number of one route is from another's, in shares of the larger. 0 is agreement. Above it one route"
         " is shown another page than the other."
@@ -73,7 +80,7 @@ _DISAGREE: Final = Panel(
         Query(
             expr=(
                 f"(max by ({_ACROSS}) ({canary('value')}) - min by ({_ACROSS}) ({canary('value')}))\n"
-                f"/ (max by ({_ACROSS}) (abs({canary('value')})) > 0)\n"
+                f"/ (max by ({_ACROSS}) (abs({canary('value')})) > 0) > 0\n"
                 f"and on ({_ACROSS}) count by ({_ACROSS}) (max by ({VALUE}) ({canary('value')})) > 1"
             ),
             legend="@name {{canary}} {{value}}",
@@ -88,17 +95,17 @@ _DISAGREE: Final = Panel(
 )
 _OUTCOMES: Final = Panel(
     title="Runs by outcome",
-    description="Canary runs in a second, by what came of them.",
+    description="Canary runs in a minute, by what came of them.",
     kind=Kind.LINES,
     queries=(
         Query(
-            expr=f"sum by (outcome) (rate({canary('runs_total')}[$__rate_interval]))",
+            expr=f"60 * sum by (outcome) (rate({canary('runs_total')}[$__rate_interval]))",
             legend="{{outcome}}",
         ),
     ),
     width=8,
     height=8,
-    unit="reqps",
+    unit="suffix: a minute",
     least=0,
     stacked=True,
     colours=colours.OUTCOMES,

@@ -42,7 +42,7 @@ def _lines(
 
 _FIGURES: Final = (
     Panel(
-        title="Scraped",
+        title="Exporters scraped",
         description="Whether Prometheus reaches every exporter. Down: no site is being watched.",
         kind=Kind.STAT,
         queries=(Query(expr=f"min(up{{{_OF}}})", legend="up", instant=True),),
@@ -118,7 +118,7 @@ _EVALUATION: Final = _lines(
     unit="s",
 )
 _HISTORY: Final = _lines(
-    "History",
+    "History on disk",
     "The size of the history on disk. It levels out at what `history.keep_hours` keeps.",
     (f"max by (instance) (crawlhealth_history_size_bytes{{{_OF}}})", "{{instance}}"),
     unit="bytes",
@@ -127,7 +127,7 @@ _PUSHES: Final = _lines(
     "Pushes",
     "Pushes of crawlers in a second, by what came of them. Rejected: the answer names each fault. Busy: a slow disk.",
     (f"sum by (result) (rate(crawlhealth_push_batches_total{{{_OF}}}[$__rate_interval]))", "{{result}}"),
-    unit="reqps",
+    unit="suffix: pushes/s",
     stacked=True,
     shades={"accepted": colours.BLUE, "duplicate": colours.PALE, "rejected": colours.RED, "busy": colours.AMBER},
     empty="No crawler pushes to this exporter.",
@@ -137,7 +137,7 @@ _ITEMS: Final = _lines(
     "Items of pushes in a second, by what came of them, and how many wait for the disk (dashed, on the right).",
     (f"sum by (result) (rate(crawlhealth_push_items_total{{{_OF}}}[$__rate_interval]))", "{{result}}"),
     (f"sum(crawlhealth_push_queue_items{{{_OF}}})", "waiting"),
-    unit="cps",
+    unit="suffix: items/s",
     shades={"accepted": colours.BLUE, "duplicate": colours.PALE, "rejected": colours.RED},
     series=(Series(name="waiting", colour=colours.AMBER, dashed=True, right=True, unit="short"),),
 )
@@ -153,16 +153,16 @@ _LINES_READ: Final = _lines(
     "Lines read in a second, and those that could not be understood.",
     (f"sum(rate(crawlhealth_log_lines_total{{{_OF}}}[$__rate_interval]))", "read"),
     (f"sum(rate(crawlhealth_log_unreadable_lines_total{{{_OF}}}[$__rate_interval]))", "unreadable"),
-    unit="cps",
+    unit="suffix: lines/s",
     shades={"read": colours.BLUE, "unreadable": colours.RED},
     empty="No access log is read: this part is for search bots on your own domains.",
 )
 _CACHE: Final = _lines(
-    "Verification of visitors",
+    "Look-ups of visitors",
     "Questions in a second who a visitor is, by whether the answer was known; addresses that wait on the right.",
     (f"sum by (result) (rate(crawlhealth_log_verification_cache_total{{{_OF}}}[$__rate_interval]))", "{{result}}"),
     (f"sum(crawlhealth_log_verification_waiting{{{_OF}}})", "waiting"),
-    unit="cps",
+    unit="suffix: /s",
     series=(Series(name="waiting", colour=colours.AMBER, dashed=True, right=True, unit="short"),),
     empty="No visitor is verified: this part is for search bots on your own domains.",
 )

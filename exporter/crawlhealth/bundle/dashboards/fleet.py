@@ -20,7 +20,7 @@ from crawlhealth.bundle.dashboards.parts import (
 )
 from crawlhealth.scoresettings import ScoreSettings
 
-_BY_BAND: Final = "sum by (band) (max by (@by, band) (site_band:crawlhealth_band{@site}))"
+_IN_BAND: Final = 'sum(max by (@by) (site_band:crawlhealth_band{{band="{band}",@site}}))'
 _NO_SITE: Final = "No site is judged: is the exporter scraped, and are its rules loaded?"
 
 _FIGURES: Final = (
@@ -29,9 +29,7 @@ _FIGURES: Final = (
         description="How many sites are in each band now. Resisting and degrading ones stand first in the table.",
         kind=Kind.STAT,
         queries=tuple(
-            Query(
-                expr=f'sum(max by (@by) (site_band:crawlhealth_band{{band="{band}",@site}}))', legend=band, instant=True
-            )
+            Query(expr=_IN_BAND.format(band=band), legend=band, instant=True)
             for band in ("resisting", "degrading", "normal", "unknown")
         ),
         width=9,
@@ -87,7 +85,9 @@ _BANDS: Final = Panel(
     title="Bands of all sites over time",
     description="How many sites were in each band.",
     kind=Kind.LINES,
-    queries=(Query(expr=_BY_BAND, legend="{{band}}"),),
+    queries=tuple(
+        Query(expr=_IN_BAND.format(band=band), legend=band) for band in ("resisting", "degrading", "unknown", "normal")
+    ),
     width=12,
     height=8,
     unit="none",
@@ -112,7 +112,7 @@ _FIRES: Final = Panel(
     ),
     order="Value",
     falling=True,
-    empty="Nothing fires: good.",
+    empty="No alert fires now.",
 )
 _HISTORY: Final = Panel(
     title="Bands by site",
@@ -127,7 +127,8 @@ _HISTORY: Final = Panel(
 )
 
 
-def _ten(title: str, description: str, expr: str, *, unit: str, empty: str, most: float | None = None) -> Panel:
+def _ten(title: str, description: str, expr: str, *, unit: str, empty: str, limit: float | None = None) -> Panel:
+    """Lines of the ten sites with the most of something; what is beyond a limit lies on a coloured area."""
     return Panel(
         title=title,
         description=description,
@@ -137,7 +138,9 @@ def _ten(title: str, description: str, expr: str, *, unit: str, empty: str, most
         height=8,
         unit=unit,
         least=0,
-        most=most,
+        reach=limit,
+        thresholds=() if limit is None else ((None, "transparent"), (limit, colours.AMBER)),
+        areas=limit is not None,
         empty=empty,
     )
 
@@ -154,11 +157,12 @@ _DRIFTING: Final = _ten(
     "The ten sites that moved furthest above their normal, in standard deviations of their own hours."
     f" Over {ScoreSettings().drift_threshold:g} is rare; the score may still be good.",
     gauge("crawlhealth_drift_z"),
-    unit="none",
+    unit="suffix: σ",
+    limit=ScoreSettings().drift_threshold,
     empty="No site has a normal to compare with yet.",
 )
 _SLOWED: Final = Panel(
-    title="Slowed down",
+    title="Concurrency told, of usual (0%: paused)",
     description="Sites on which crawlers are told to use less than their usual concurrency, and how much of it.",
     kind=Kind.LINES,
     queries=(
@@ -176,7 +180,7 @@ _SLOWED: Final = Panel(
     empty="No site was slowed down or paused in this time: good.",
 )
 _OUTCOMES: Final = Panel(
-    title="Requests by outcome",
+    title="Requests in an hour, by outcome",
     description="Requests of the last hour to all chosen sites, canaries and traffic, by what came of them.",
     kind=Kind.LINES,
     queries=(

@@ -6,16 +6,24 @@ from typing import Final
 
 from crawlhealth.bundle.dashboards import colours
 from crawlhealth.bundle.dashboards.board import Column, Kind, Mapped, Panel, Query
-from crawlhealth.bundle.dashboards.parts import BAND, CONCURRENCY, CONCURRENCY_STEPS, SCORE_STEPS, TO_SITE, gauge
+from crawlhealth.bundle.dashboards.parts import (
+    BAND,
+    CONCURRENCY,
+    CONCURRENCY_STEPS,
+    COSTING,
+    SCORE_STEPS,
+    TO_SITE,
+    gauge,
+)
 
 _SCORE: Final = "min by (@by) (site:crawlhealth_score{@site})"
 _FAULTS: Final = (
-    Mapped(value="none", text="nothing is wrong"),
-    Mapped(value="site", text="the site"),
-    Mapped(value="route", text="a route"),
-    Mapped(value="parser", text="our parser"),
-    Mapped(value="decoy", text="wrong values"),
-    Mapped(value="self", text="our own connection"),
+    Mapped(value="none", text="none found"),
+    Mapped(value="site", text="the site", colour=colours.BAD),
+    Mapped(value="route", text="a route", colour=colours.AMBER),
+    Mapped(value="parser", text="our parser", colour=colours.VERMILLION),
+    Mapped(value="decoy", text="wrong values", colour=colours.BAD),
+    Mapped(value="self", text="our connection", colour=colours.VIOLET),
 )
 
 WORST: Final = Panel(
@@ -55,17 +63,21 @@ WORST: Final = Panel(
             mappings=(Mapped(value=None, text="no score"),),
             width=90,
         ),
-        Column(name="Value #B", title="In a day", unit="none", decimals=0, width=90),
+        Column(name="Value #B", title="Change in 24 h", unit="none", decimals=0, width=120),
         Column(
             name="band",
             title="Band",
             mappings=tuple(Mapped(value=band, text=band, colour=colour) for band, colour in colours.BANDS.items()),
             width=110,
         ),
-        Column(name="Value #D", title="Since", unit="dateTimeFromNow"),
-        Column(name="signal", title="First reason"),
-        Column(name="Value #E", title="costs", unit="suffix: points", decimals=0, width=100),
-        Column(name="diagnosis", title="Fault", mappings=_FAULTS),
+        Column(name="Value #D", title="Band since", unit="dateTimeFromNow"),
+        Column(
+            name="signal",
+            title="Costs most",
+            mappings=tuple(Mapped(value=signal, text=name) for signal, name in COSTING.items()),
+        ),
+        Column(name="Value #E", title="Points", unit="none", decimals=0, width=80),
+        Column(name="diagnosis", title="Fault", mappings=_FAULTS, width=120),
         Column(
             name="Value #G",
             title="Crawlers at",

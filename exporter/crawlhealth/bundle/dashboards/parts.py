@@ -22,12 +22,12 @@ BAND_NAMES: Final = tuple(
     Mapped(value=number, text=band, colour=colours.BANDS[band]) for band, number in BAND_NUMBERS.items()
 )
 FAULT_NAMES: Final = (
-    Mapped(value=0, text="nothing is wrong", colour=colours.GOOD),
+    Mapped(value=0, text="none found", colour=colours.GOOD),
     Mapped(value=1, text="the site", colour=colours.BAD),
     Mapped(value=2, text="a route", colour=colours.AMBER),
-    Mapped(value=3, text="our parser", colour=colours.GREEN),
-    Mapped(value=4, text="wrong values on good-looking pages", colour=colours.PINK),
-    Mapped(value=5, text="our own connection", colour=colours.GREY),
+    Mapped(value=3, text="our parser", colour=colours.VERMILLION),
+    Mapped(value=4, text="wrong values on good-looking pages", colour=colours.BAD),
+    Mapped(value=5, text="our own connection", colour=colours.VIOLET),
 )
 UP: Final = (Mapped(value=1, text="up", colour=colours.GOOD), Mapped(value=0, text="DOWN", colour=colours.BAD))
 CONCURRENCY: Final = (

@@ -33,7 +33,7 @@ _FIGURES: Final = (
         empty=NO_LOG,
     ),
     figure(
-        "Against the day before",
+        "Visits, of the day before",
         "Visits of verified bots in the last 24 hours, as a share of those in the 24 hours before.",
         f"{_all('searchbot_visits_total', VERIFIED)}\n"
         f"/ (sum({counted('searchbot_visits_total', VERIFIED, BOT, '1d', '1d')}) > 0)",

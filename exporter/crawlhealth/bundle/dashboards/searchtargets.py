@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from crawlhealth.bundle.dashboards import colours
-from crawlhealth.bundle.dashboards.board import Column, Kind, Mapped, Panel, Query, Series
+from crawlhealth.bundle.dashboards.board import Column, Kind, Mapped, Panel, Query
 from crawlhealth.bundle.dashboards.parts import UP
 
 BOT: Final = 'tenant=~"$tenant",domain=~"$domain",bot=~"$bot"'
@@ -74,14 +74,15 @@ _SHARES: Final = Panel(
         Query(expr=_gauge("searchbot_share_expected_ratio", f",{_SENT}", "tenant, bot, target")),
         Query(
             expr=(
-                f"{_gauge('searchbot_share_ratio', f',{_SENT}', 'tenant, bot, target')}\n"
-                f"- {_gauge('searchbot_share_expected_ratio', f',{_SENT}', 'tenant, bot, target')}"
+                f"100 * ({_gauge('searchbot_share_ratio', f',{_SENT}', 'tenant, bot, target')}\n"
+                f"- {_gauge('searchbot_share_expected_ratio', f',{_SENT}', 'tenant, bot, target')})"
             )
         ),
     ),
     width=12,
     height=8,
     columns=(
+        Column(name="tenant", title="Tenant"),
         Column(name="bot", title="Bot"),
         Column(name="target", title="Target"),
         Column(name="Value #A", title="Share", unit="percentunit", decimals=1),
@@ -89,28 +90,23 @@ _SHARES: Final = Panel(
         Column(
             name="Value #C",
             title="Off by",
-            unit="percentunit",
-            decimals=1,
-            thresholds=((None, colours.AMBER), (-0.1, "transparent"), (0.1, colours.AMBER)),
+            unit="suffix: points",
+            decimals=0,
+            thresholds=((None, colours.AMBER), (-10, "transparent"), (10, colours.AMBER)),
         ),
     ),
     order="bot",
     empty=_NO_DISPATCH,
 )
+_QUOTA_USED: Final = (
+    f"{_gauge('target_quota_used', _TENANT, 'tenant, target')}\n"
+    f"/ ({_gauge('target_quota', _TENANT, 'tenant, target')} > 0)"
+)
 _QUOTAS: Final = Panel(
     title="Quotas used today",
     description="Visits that each target got today, as a share of its quota. Over 100 %: the dispatcher sent more.",
     kind=Kind.BARS,
-    queries=(
-        Query(
-            expr=(
-                f"{_gauge('target_quota_used', _TENANT, 'tenant, target')}\n"
-                f"/ ({_gauge('target_quota', _TENANT, 'tenant, target')} > 0)"
-            ),
-            legend="{{tenant}} {{target}}",
-            instant=True,
-        ),
-    ),
+    queries=(Query(expr=_QUOTA_USED, legend="{{tenant}} {{target}}", instant=True),),
     width=12,
     height=8,
     unit="percentunit",
@@ -185,7 +181,7 @@ DOMAINS: Final = (
             Column(name="domain", title="Domain"),
             Column(
                 name="Value #A",
-                title="Registered for",
+                title="Registration ends in",
                 unit="s",
                 decimals=0,
                 thresholds=((None, colours.BAD), (0, colours.AMBER), (30 * 86400, "transparent")),
@@ -200,7 +196,7 @@ DOMAINS: Final = (
             ),
             Column(
                 name="Value #C",
-                title="Look-up",
+                title="Expiry looked up",
                 mappings=(
                     Mapped(value=1, text="works"),
                     Mapped(value=0, text="fails: what was told last", colour=colours.AMBER),
@@ -212,23 +208,16 @@ DOMAINS: Final = (
     ),
     Panel(
         title="Quotas over time",
-        description="Visits that each target got since its day began, and its quota (dashed).",
+        description="The share of its quota that each target got since its day began. The coloured area is over it.",
         kind=Kind.LINES,
-        queries=(
-            Query(
-                expr=_gauge("target_quota_used", _TENANT, "tenant, target"),
-                legend="{{tenant}} {{target}}",
-            ),
-            Query(
-                expr=_gauge("target_quota", _TENANT, "tenant, target"),
-                legend="quota of {{tenant}} {{target}}",
-            ),
-        ),
+        queries=(Query(expr=_QUOTA_USED, legend="{{tenant}} {{target}}"),),
         width=12,
         height=8,
-        unit="short",
+        unit="percentunit",
         least=0,
-        series=(Series(name="quota of.*", dashed=True),),
+        reach=1,
+        thresholds=((None, "transparent"), (1, colours.BAD)),
+        areas=True,
         empty="No target has a quota.",
     ),
 )

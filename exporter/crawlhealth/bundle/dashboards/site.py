@@ -93,7 +93,7 @@ _FIRING: Final = Panel(
     ),
     order="Value",
     falling=True,
-    empty="No alert fires for this site: good.",
+    empty="No alert fires now.",
 )
 _STATES: Final = Panel(
     title="Band, fault and advice",

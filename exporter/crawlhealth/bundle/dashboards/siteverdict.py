@@ -22,6 +22,14 @@ _NOT_SERVED: Final = (
     f"{_ERRORS} + (1 - {_ERRORS}) * max by (@by) (site:crawl_refused:ratio1h{{@site}})\nor on (@by) {_ERRORS}"
 )
 """Errors are a share of all requests, refusals one of those that were answered."""
+_BY_ROUTE: Final = _NOT_SERVED.replace("(@by)", "(@by, route)").replace("site:", "site_route:")
+_LOST: Final = ((None, colours.GOOD), (0.05, colours.WARN), (0.2, colours.BAD))
+_NO_FAULT: Final = gauge("crawlhealth_diagnosis", 'diagnosis="none"')
+_FAULT_SINCE: Final = (
+    f"(1000 * max_over_time(timestamp({_NO_FAULT} == 1)[2d:2m]) unless on (@by) {FAULT} == 0)\n"
+    f"or on (@by) {FAULT} > bool 0"
+)
+"""The last moment without one; 0 while there is none, 1 where it began before what is looked at."""
 _VALUES: Final = 'min by (@by, canary, value) (crawlhealth_canary_value_ok{job="@job",@site})'
 _WRONG: Final = f"count by (@by) ({_VALUES} == 0)\nor on (@by) 0 * count by (@by) ({_VALUES})"
 
@@ -87,15 +95,40 @@ _VERDICT: Final = (
 )
 _MEANWHILE: Final = (
     Panel(
+        title="Fault since",
+        description="When the diagnosis last was that no fault is found, within two days.",
+        kind=Kind.STAT,
+        queries=(Query(expr=_FAULT_SINCE, legend="fault since@of", instant=True),),
+        width=4,
+        height=3,
+        unit="dateTimeFromNow",
+        mappings=(Mapped(value=0, text="no fault"), Mapped(value=1, text="over two days ago")),
+        calm=True,
+        empty="no diagnosis",
+    ),
+    Panel(
+        title="Least served route",
+        description="Which route brings the fewest pages, and the share of its requests in the last hour that failed.",
+        kind=Kind.STAT,
+        queries=(Query(expr=f"topk by (@by) (1, {_BY_ROUTE})", legend="{{route}}", instant=True),),
+        width=5,
+        height=3,
+        unit="percentunit",
+        decimals=0,
+        thresholds=_LOST,
+        names=True,
+        empty="no requests",
+    ),
+    Panel(
         title="Not served in the last hour",
         description="Is data lost: the share of requests, canaries too, that were refused or ended in an error.",
         kind=Kind.STAT,
         queries=(Query(expr=_NOT_SERVED, legend="not served@of", instant=True),),
-        width=8,
+        width=5,
         height=3,
         unit="percentunit",
         decimals=0,
-        thresholds=((None, colours.GOOD), (0.05, colours.WARN), (0.2, colours.BAD)),
+        thresholds=_LOST,
         empty="no requests",
     ),
     Panel(
@@ -103,22 +136,22 @@ _MEANWHILE: Final = (
         description="Is data wrong: how many known values are wrong or missing on pages that are served.",
         kind=Kind.STAT,
         queries=(Query(expr=_WRONG, legend="wrong@of", instant=True),),
-        width=8,
+        width=5,
         height=3,
         unit="suffix: wrong",
         decimals=0,
-        mappings=(Mapped(value=0, text="all right", colour=colours.GOOD),),
+        mappings=(Mapped(value=0, text="none is wrong", colour=colours.GOOD),),
         thresholds=((None, colours.BAD),),
         empty="not known: no canary's page is served",
     ),
     Panel(
-        title="Crawlers are told: concurrency, of usual",
+        title="Crawlers are told to run at",
         description="Advice to crawlers: the share of their usual concurrency to use. Paused: only canaries go on.",
         kind=Kind.STAT,
         queries=(
             Query(expr=gauge("crawlhealth_advice_concurrency_ratio", of="min"), legend="concurrency@of", instant=True),
         ),
-        width=8,
+        width=5,
         height=3,
         unit="percentunit",
         decimals=0,

@@ -6,7 +6,7 @@ from typing import Final
 
 from crawlhealth.bundle.dashboards import colours
 from crawlhealth.bundle.dashboards.board import Kind, Mapped, Panel, Query, Series
-from crawlhealth.bundle.dashboards.parts import gauge
+from crawlhealth.bundle.dashboards.parts import SCORE_STEPS, gauge
 
 CANARY_STATES: Final = (
     Mapped(value=1, text="right", colour=colours.GOOD),
@@ -90,8 +90,9 @@ _PARSER: Final = Panel(
     unit="none",
     least=0,
     most=100,
-    colours={},
-    series=(Series(name="parser score.*", colour=colours.GREEN, width=2, fill=15),),
+    thresholds=SCORE_STEPS,
+    areas=True,
+    series=(Series(name="parser score.*", colour="text", width=2),),
     empty="Nothing was extracted in this time: crawlers report no extraction, or no page was served.",
 )
 _COST: Final = Panel(

@@ -202,11 +202,24 @@ def bundle(
     if not only_check:
         for name in rendering.write_files(out, files):
             click.echo(out / name)
+        for line in (*rendering.left(out, files), *_nowhere(options)):
+            click.echo(line.rstrip(), err=True)
         return
-    differences = rendering.compare(out, files) if form == "operator" else rendering.check(out, options)
+    differences = rendering.compare(out, files)
     for difference in differences:
         click.echo(difference, err=True)
     sys.exit(1 if differences else 0)
+
+
+def _nowhere(options: Options) -> list[str]:
+    """What is to be said of links whose addresses were not given, if any."""
+    places = {
+        "--runbook-base": (options.runbook_base, rendering.DEFAULT_RUNBOOKS),
+        "--dashboard-base": (options.dashboard_base, rendering.DEFAULT_DASHBOARDS),
+        "--exporter-url": (options.exporter_url, rendering.DEFAULT_EXPORTER),
+    }
+    absent = [name for name, (given, default) in places.items() if given == default]
+    return [f"Links lead nowhere (.invalid) without {', '.join(absent)}"] if absent else []
 
 
 def _manifests(

@@ -48,18 +48,27 @@ def test_the_alert_reaches_the_receiver_of_its_severity(alert: Alert) -> None:
 
 
 def test_what_has_another_severity_is_told_all_the_same() -> None:
-    routed_to(NOTIFY, alertname="SomethingElse", severity="page")
+    routed_to(NOTIFY, alertname="CrawlSomethingElse", severity="page")
+    routed_to(NOTIFY, alertname="SomethingElse", severity="critical")
 
 
-def routed_to(receiver: str, **labels: str) -> None:
+def routed_to(receiver: str, config: Path = CONFIG, **labels: str) -> None:
     pairs = [f"{name}={value}" for name, value in labels.items()]
-    result = amtool("config", "routes", "test", f"--config.file={CONFIG}", f"--verify.receivers={receiver}", *pairs)
+    result = amtool("config", "routes", "test", f"--config.file={config}", f"--verify.receivers={receiver}", *pairs)
     assert result.returncode == 0, result.stdout + result.stderr
 
 
 def written(options: Options) -> dict[str, Any]:
     config: dict[str, Any] = yaml.safe_load(bundle.render(options)["alerting/alertmanager.yml"])
     return config
+
+
+def our_route(options: Options) -> dict[str, Any]:
+    """The one route below the root, which is all of our routing."""
+    root = written(options)["route"]
+    assert root.keys() == {"receiver", "routes"}
+    [route] = root["routes"]
+    return dict(route)
 
 
 def named(matchers: Sequence[str]) -> list[str]:
@@ -81,7 +90,7 @@ def test_every_name_in_an_inhibition_is_that_of_an_alert(scoring: Scoring) -> No
 
 
 def test_every_severity_has_its_route_and_no_route_is_for_another() -> None:
-    matchers = [route["matchers"] for route in written(Options())["route"]["routes"]]
+    matchers = [route["matchers"] for route in our_route(Options())["routes"]]
     assert matchers == [[f'severity="{severity}"'] for severity in Severity]
 
 
@@ -100,18 +109,17 @@ def test_both_sides_of_an_inhibition_bear_the_labels_that_must_be_equal(options:
 
 
 def test_labels_that_part_sites_part_messages_and_inhibitions_too() -> None:
-    config = written(GROUPED)
-    assert config["route"]["group_by"] == ["tenant", "cluster", "site", "alertname"]
-    for rule in config["inhibit_rules"]:
+    assert our_route(GROUPED)["group_by"] == ["tenant", "cluster", "site", "alertname"]
+    for rule in written(GROUPED)["inhibit_rules"]:
         assert rule["equal"][:2] == ["tenant", "cluster"]
         assert len(set(rule["equal"])) == len(rule["equal"])
 
 
 def test_only_the_digest_waits_for_working_hours() -> None:
-    routes = {route["receiver"]: route for route in written(Options())["route"]["routes"]}
+    routes = {route["receiver"]: route for route in our_route(Options())["routes"]}
     assert routes[DIGEST]["active_time_intervals"] == [WORKING_HOURS]
     assert not any(key.endswith("_time_intervals") for name in (PAGE, NOTIFY) for key in routes[name])
-    compressed = written(Options(time_scale=100))["route"]["routes"]
+    compressed = our_route(Options(time_scale=100))["routes"]
     assert not any("active_time_intervals" in route for route in compressed), "a demo is shown at any hour"
 
 

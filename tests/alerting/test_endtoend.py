@@ -88,11 +88,11 @@ class World:
 
     def later(self) -> None:
         """Returns when an alert that came after all others so far has been told, and so could they."""
-        post(self.alertmanager_url, {"alertname": "Later", "severity": "critical"})
-        self.wait_for("/page", "Later", "", "firing")
+        post(self.alertmanager_url, {"alertname": "CrawlLater", "severity": "critical"})
+        self.wait_for("/page", "CrawlLater", "", "firing")
 
     def pages(self) -> list[tuple[str, str, str]]:
-        return [told for told in self.sink.told("/page") if told[0] != "Later"]
+        return [told for told in self.sink.told("/page") if told[0] != "CrawlLater"]
 
 
 @pytest.fixture

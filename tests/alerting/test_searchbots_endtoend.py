@@ -153,7 +153,7 @@ def test_each_fault_pages_once_and_a_look_up_that_fails_never_does(tmp_path: Pat
             """Name and status of each message that pages, without what the test itself tells."""
             pages = [message for path, message in list(sink.received) if path == "/page"]
             names = [(message["groupLabels"]["alertname"], message["status"]) for message in pages]
-            return [each for each in names if each[0] != "Later"]
+            return [each for each in names if each[0] != "CrawlLater"]
 
         def wait_for(name: str) -> None:
             until(lambda: (name, "firing") in told(), TOLD_SECONDS, f"{name} is told", lambda: str(sink.received))
@@ -170,8 +170,8 @@ def test_each_fault_pages_once_and_a_look_up_that_fails_never_does(tmp_path: Pat
         state = watching.targets.state("money")
         assert state is not None
         assert state.result is Result.TIMEOUT
-        post(alertmanager_url, {"alertname": "Later", "severity": "critical"})
-        sink.wait_for("/page", ("Later", "", "firing"))
+        post(alertmanager_url, {"alertname": "CrawlLater", "severity": "critical"})
+        sink.wait_for("/page", ("CrawlLater", "", "firing"))
         assert sorted(told()) == [(name, "firing") for name in FAULTS]
         assert sink.told("/notify") == []
         mended.set()

@@ -191,9 +191,9 @@ def test_visits_that_halve_page_once_and_so_does_a_surge_of_fakes(tmp_path: Path
         assert ask('sum by (bot) (crawlhealth_searchbot_visits_total{identity="fake"})') == {"Googlebot": 5}
         nginx.visit(GOOGLE, LIAR, 150)
         wait_for("CrawlBotFakesSurge")
-        post(alertmanager_url, {"alertname": "Later", "severity": "critical"})
-        wait_for("Later")
-        assert pages() == [(name, "firing") for name in (*told, "Later")]
+        post(alertmanager_url, {"alertname": "CrawlLater", "severity": "critical"})
+        wait_for("CrawlLater")
+        assert pages() == [(name, "firing") for name in (*told, "CrawlLater")]
         assert sink.told("/notify") == []
         bots = [alert["labels"].get("bot") for _, message in sink.received for alert in message["alerts"]]
         assert bots == ["Googlebot", "Googlebot", None]

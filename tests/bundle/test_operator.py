@@ -16,6 +16,7 @@ import yaml
 from crawlhealth import bundle, configfile
 from crawlhealth.bundle import Cluster, Options, operator
 from crawlhealth.bundle.yamltext import dump
+from crawlhealth.secret import Secret
 from crawlhealth.shard import parse
 
 NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
@@ -168,6 +169,12 @@ def test_the_exporter_is_scraped_where_it_listens_under_the_job_of_the_rules() -
     assert (job["replacement"], job.get("sourceLabels")) == ("crawl", None)
 
 
+@pytest.mark.parametrize("labels", [(), ("tenant", "cluster")])
+def test_group_labels_are_those_of_the_service(labels: tuple[str, ...]) -> None:
+    [monitor] = of_kind(rendered(Options(group_labels=labels)), "ServiceMonitor")
+    assert monitor["spec"].get("targetLabels", []) == list(labels)
+
+
 def test_every_pod_gets_its_shard(objects: Objects) -> None:
     [stateful] = of_kind(objects, "StatefulSet")
     spec = stateful["spec"]
@@ -224,7 +231,8 @@ def test_the_example_of_a_configuration_is_one(objects: Objects, tmp_path: Path)
     assert example["metadata"]["name"] == pod["volumes"][0]["configMap"]["name"]
     for name, text in example["data"].items():
         (tmp_path / name).write_text(text)
-    config = configfile.load(tmp_path / "crawlhealth.yml", environ={})
+    config = configfile.load(tmp_path / "crawlhealth.yml", environ={"CRAWLHEALTH_TOKEN": "secret"})
+    assert list(config.push.tokens) == [Secret("secret")], "it listens to everybody, and takes of few"
     assert (len(config.sites), len(config.canaries)) == (1, 1)
     assert config.listen == f"0.0.0.0:{pod['containers'][0]['ports'][0]['containerPort']}"
     assert str(config.data_dir) in {mount["mountPath"] for mount in pod["containers"][0]["volumeMounts"]}
@@ -273,9 +281,10 @@ def test_alerts_are_routed_and_muted_as_by_the_plain_configuration(objects: Obje
     [routing] = of_kind(objects, "AlertmanagerConfig")
     plain = yaml.safe_load(bundle.render()["alerting/alertmanager.yml"])
     said = as_alertmanager(routing["spec"])
-    assert said["route"].pop("matchers") == ['alertname=~"Crawl.+"']
+    [ours] = plain["route"]["routes"]
+    assert ours["matchers"] == ['alertname=~"Crawl.+"'], "else those of all that runs in the namespace"
     assert said == {
-        "route": plain["route"],
+        "route": ours,
         "inhibit_rules": plain["inhibit_rules"],
         "names": [receiver["name"] for receiver in plain["receivers"]],
     }
@@ -286,7 +295,9 @@ def test_alerts_are_routed_and_muted_as_by_the_plain_configuration(objects: Obje
 WRITTEN = r"""
 route:
   receiver: a
-  routes: [{matchers: ['severity=~"a|b\\.c"'], receiver: a, mute_time_intervals: [night], continue: true}]
+  routes:
+    - matchers: ['alertname="A"']
+      routes: [{matchers: ['severity=~"a|b\\.c"'], receiver: a, mute_time_intervals: [night], continue: true}]
 receivers: [{name: a}]
 time_intervals:
   - name: night
@@ -372,6 +383,18 @@ def test_the_command_writes_them_and_tells_what_differs(tmp_path: Path) -> None:
     other = command(tmp_path, "--check")
     assert other.returncode == 1
     assert "+  namespace: monitoring" in other.stderr
+
+
+def test_an_object_of_other_options_is_told_and_what_is_yours_is_not(tmp_path: Path) -> None:
+    (tmp_path / "ingress.yml").write_text("kind: Ingress\n")
+    assert "is not rendered any more" not in command(tmp_path).stderr
+    elsewhere = command(tmp_path, "--target", "a.example:9877")
+    assert elsewhere.stderr.splitlines()[:2] == [
+        "example-config.yml: is not rendered any more: remove it",
+        "exporter.yml: is not rendered any more: remove it",
+    ]
+    checked = command(tmp_path, "--target", "a.example:9877", "--check")
+    assert (checked.returncode, checked.stderr.split()[0]) == (1, "example-config.yml:")
 
 
 @pytest.mark.parametrize(

@@ -37,6 +37,37 @@ def test_a_rule_file_of_an_earlier_version_is_a_difference(tmp_path: Path) -> No
     assert bundle.check(tmp_path) == ["alerting/rules/crawlhealth.yml: is not rendered any more: remove it\n"]
 
 
+def test_a_rule_file_of_other_options_is_told_when_others_are_written(tmp_path: Path) -> None:
+    """It would be read beside them. What else lies there is nobody's business."""
+    (tmp_path / "alerting/rules").mkdir(parents=True)
+    (tmp_path / "alerting/rules/fleet.yml").write_text("groups: []\n")
+    (tmp_path / "alerting/mine.yml").write_text("")
+    result = run("--out", str(tmp_path), *ADDRESSES)
+    assert (result.exit_code, result.stderr) == (0, "alerting/rules/fleet.yml: is not rendered any more: remove it\n")
+    assert (tmp_path / "alerting/rules/fleet.yml").exists()
+
+
+ADDRESSES = (
+    "--runbook-base", "https://wiki.example/crawl/", "--dashboard-base", "https://grafana.example/",
+    "--exporter-url", "https://health.example/",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        pytest.param((), "--runbook-base, --dashboard-base, --exporter-url", id="none was given"),
+        pytest.param(ADDRESSES[:2], "--dashboard-base, --exporter-url", id="one was given"),
+        pytest.param(ADDRESSES, None, id="all were given"),
+    ],
+)
+def test_links_that_lead_nowhere_are_told_once(given: tuple[str, ...], told: str | None, tmp_path: Path) -> None:
+    result = run("--out", str(tmp_path), *given)
+    assert result.exit_code == 0
+    assert result.stderr == (f"Links lead nowhere (.invalid) without {told}\n" if told else "")
+    assert run("--out", str(tmp_path), *given, "--check").output == ""
+
+
 def test_other_options_are_another_bundle(tmp_path: Path) -> None:
     options = bundle.Options(job="crawl")
     bundle.write(tmp_path, options)

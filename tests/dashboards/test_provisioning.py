@@ -54,7 +54,7 @@ def test_everything_that_is_mounted_is_in_the_bundle_and_images_have_versions() 
 
 def test_the_exporter_of_compose_has_a_configuration_that_is_good(tmp_path: Path) -> None:
     bundle.write(tmp_path)
-    config = load(tmp_path / "grafana" / "exporter" / "crawlhealth.yml", environ={})
+    config = load(tmp_path / "grafana" / "exporter" / "crawlhealth.yml", environ={"CRAWLHEALTH_TOKEN": "secret"})
     assert list(config.sites) == ["books"]
     assert config.listen.endswith(":9877")
 
@@ -72,13 +72,14 @@ def test_prometheus_takes_its_configuration(tmp_path: Path) -> None:
 def test_compose_accepts_its_file(tmp_path: Path) -> None:
     bundle.write(tmp_path)
     command = ["docker-compose", "-f", str(tmp_path / "grafana" / "compose.yml"), "config"]
-    environ = {**os.environ, "GRAFANA_PASSWORD": "x"}
+    environ = {**os.environ, "GRAFANA_PASSWORD": "x", "CRAWLHEALTH_TOKEN": "y"}
     result = subprocess.run(command, check=False, capture_output=True, text=True, env=environ)
     assert result.returncode == 0, result.stderr
     assert sorted(yaml.safe_load(result.stdout)["services"]) == ["alertmanager", "exporter", "grafana", "prometheus"]
-    del environ["GRAFANA_PASSWORD"]
-    refused = subprocess.run(command, check=False, capture_output=True, text=True, env=environ)
-    assert "set GRAFANA_PASSWORD" in refused.stderr
+    for name in ("GRAFANA_PASSWORD", "CRAWLHEALTH_TOKEN"):
+        without = {key: value for key, value in environ.items() if key != name}
+        refused = subprocess.run(command, check=False, capture_output=True, text=True, env=without)
+        assert f"set {name}" in refused.stderr
 
 
 def test_the_alerts_of_grafana_are_the_same_as_those_of_prometheus() -> None:

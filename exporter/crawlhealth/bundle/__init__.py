@@ -3,7 +3,7 @@
 from crawlhealth.bundle import operator
 from crawlhealth.bundle.kubernetes import Cluster
 from crawlhealth.bundle.model import DEFAULT_DASHBOARDS, DEFAULT_EXPORTER, DEFAULT_RUNBOOKS, Options, Scoring, Severity
-from crawlhealth.bundle.render import alerts, check, compare, groups, render, write, write_files
+from crawlhealth.bundle.render import alerts, check, compare, groups, left, render, write, write_files
 
 __all__ = [
     "DEFAULT_DASHBOARDS",
@@ -17,6 +17,7 @@ __all__ = [
     "check",
     "compare",
     "groups",
+    "left",
     "operator",
     "render",
     "write",

@@ -3,6 +3,8 @@
 Critical alerts page, warnings are tickets, `info` comes as a digest in working hours. A message is about one alert of
 one site; the group labels part sites of one name. Inhibition is by those labels too: one region's uplink mutes no
 other region's sites, if a group label tells the regions apart.
+
+All of our routing is one route below the root, which no other alert takes: it can be put into a tree that is there.
 """
 
 from __future__ import annotations
@@ -78,6 +80,8 @@ INHIBITIONS: Final = (
 )  # fmt: skip
 """What is told once, by the alert that says most. The lesser alert goes on firing: its end is no recovery."""
 
+OURS: Final = 'alertname=~"Crawl.+"'
+"""The matcher of every alert of the bundle, and of no other."""
 UPLINK: Final = "CrawlUplinkDown"
 """While it fires nothing is told of any site with the same group labels; it comes before anything can be."""
 OUTAGE: Final = Quiet(
@@ -101,7 +105,7 @@ def alertmanager(options: Options) -> str:
     return dump(
         {
             "templates": [messages.PATH.removeprefix("alerting/")],
-            "route": _routes(options),
+            "route": {"receiver": NOTIFY, "routes": [_ours(options)]},
             "inhibit_rules": [_uplink(options), *(_quiet(one, options) for one in (OUTAGE, *INHIBITIONS))],
             "time_intervals": [
                 {
@@ -120,8 +124,8 @@ def alertmanager(options: Options) -> str:
     )
 
 
-def _routes(options: Options) -> dict[str, Any]:
-    """The routing tree.
+def _ours(options: Options) -> dict[str, Any]:
+    """The route of our alerts, with one for each severity below it.
 
     Only the digest waits for working hours: Alertmanager never tells the end of an alert that ended while its route
     was inactive, and a ticket would stay open.
@@ -134,6 +138,7 @@ def _routes(options: Options) -> dict[str, Any]:
     hours = {"active_time_intervals": [WORKING_HOURS]} if options.time_scale == 1.0 else {}
     minute, hour = timedelta(minutes=1), timedelta(hours=1)
     return {
+        "matchers": [OURS],
         "receiver": NOTIFY,
         "group_by": [*options.group_labels, "site", "alertname"],
         **waits(minute / 2, 5 * minute, 12 * hour),
@@ -166,7 +171,7 @@ def _severity(severity: Severity) -> str:
 def _uplink(options: Options) -> dict[str, Any]:
     return {
         "source_matchers": [f'alertname="{UPLINK}"'],
-        "target_matchers": ['alertname=~"Crawl.+"', 'site=~".+"'],
+        "target_matchers": [OURS, 'site=~".+"'],
         **_equal(("$group",), options),
     }
 

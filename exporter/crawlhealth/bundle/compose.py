@@ -32,6 +32,7 @@ def _compose() -> dict[str, Any]:
             "exporter": {
                 "build": {"context": "..", "dockerfile": "exporter/install/Containerfile"},
                 "image": "crawlhealth:local",
+                "environment": {"CRAWLHEALTH_TOKEN": "${CRAWLHEALTH_TOKEN:?set CRAWLHEALTH_TOKEN}"},
                 "read_only": True,
                 "tmpfs": ["/tmp"],  # noqa: S108 - in the container
                 "cap_drop": ["ALL"],

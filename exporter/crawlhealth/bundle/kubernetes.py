@@ -24,6 +24,7 @@ _CONFIG: Final = """\
 # An example: put your own sites here, and their canaries beside it
 listen: 0.0.0.0:9877
 data_dir: /var/lib/crawlhealth
+push: {tokens: [{env: CRAWLHEALTH_TOKEN}]}  # whoever posts needs it
 sites:
   books:
     hosts: [books.toscrape.com]
@@ -40,7 +41,7 @@ canaries:
 
 
 EXAMPLE: Final[Mapping[str, str]] = {"crawlhealth.yml": _CONFIG, "canaries-books.yml": _CANARIES}
-"""A configuration for a container, as file name to text."""
+"""A configuration for a container, as file name to text. The environment brings `CRAWLHEALTH_TOKEN`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,7 +1,8 @@
 """The bundle as objects of the Prometheus operator: rules, scraping, routing, dashboards, and the exporter itself.
 
-They are made from the plain files, so that both say the same. An AlertmanagerConfig only sees alerts whose label
-`namespace` is its own, and expressions by site have none: each alert of a PrometheusRule gets it.
+They are made from the plain files, so that both say the same; of Alertmanager's tree, the one route below the root. An
+AlertmanagerConfig only sees alerts whose label `namespace` is its own, and expressions by site have none: each alert of
+a PrometheusRule gets it.
 """
 
 from __future__ import annotations
@@ -77,10 +78,15 @@ def _relabelled(options: Options) -> list[dict[str, Any]]:
 
 
 def _monitor(options: Options, cluster: Cluster) -> dict[str, Any]:
-    """Scrapes the pods; an exporter is called by its pod, so that its series go on over a restart."""
+    """Scrapes the pods; an exporter is called by its pod, so that its series go on over a restart.
+
+    Group labels are those of its Service.
+    """
     by_pod = {"sourceLabels": ["__meta_kubernetes_pod_name"], "targetLabel": "instance"}
     endpoint = {"port": PORT_NAME, "interval": "15s", "relabelings": [*_relabelled(options), by_pod]}
     spec = {"selector": SELECTOR, "endpoints": [endpoint]}
+    if options.group_labels:
+        spec["targetLabels"] = list(options.group_labels)
     return _object("ServiceMonitor", "v1", cluster.metadata(NAME), spec)
 
 
@@ -102,10 +108,9 @@ def _dashboard(stem: str, text: str, cluster: Cluster) -> dict[str, Any]:
 
 
 def _alertmanager(written: dict[str, Any], cluster: Cluster) -> dict[str, Any]:
-    route = _route(written["route"])
-    route.setdefault("matchers", [_matcher('alertname=~"Crawl.+"')])  # else those of all that runs in the namespace
+    [ours] = written["route"]["routes"]  # the root is whoever's the Alertmanager is
     spec = {
-        "route": route,
+        "route": _route(ours),
         "inhibitRules": [_inhibition(rule) for rule in written.get("inhibit_rules", ())],
         "receivers": [_receiver(receiver) for receiver in written["receivers"]],
     }

@@ -6,12 +6,13 @@ import difflib
 from collections import Counter
 from collections.abc import Callable, Mapping
 from itertools import chain
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Final
 
 from crawlhealth.bundle import alertmanager, compose, dashboards, fleet, grafanaalerts, rules, volume
 from crawlhealth.bundle.alerts import canaries, certificates, errors, exporter, score, searchbots
 from crawlhealth.bundle.model import Alert, Group, Options
+from crawlhealth.bundle.yamltext import HEADER
 
 PARTS: Final[tuple[Callable[[Options], tuple[Group, ...]], ...]] = (
     score.groups,
@@ -82,18 +83,28 @@ def check(out: Path, options: Options = DEFAULTS) -> list[str]:
 
     A rule file or a dashboard that is not rendered is a difference too: it would go on being read.
     """
-    files = render(options)
-    left = [
-        name
-        for folder, pattern in ((rules.FOLDER, "*.yml"), (dashboards.FOLDER, "*.json"))
-        for name in sorted(f"{folder}/{path.name}" for path in (out / folder).glob(pattern))
-        if name not in files
+    return compare(out, render(options))
+
+
+def left(out: Path, files: Mapping[str, str]) -> list[str]:
+    """A line on every file beside `files` under `out` that would go on being read, or applied; sorted.
+
+    These are rule files, dashboards, and, where objects of the operator are written, others that were rendered once.
+    """
+    folders = {str(PurePosixPath(name).parent) for name in files}
+    beside = [
+        path
+        for folder, pattern in ((rules.FOLDER, "*.yml"), (dashboards.FOLDER, "*.json"), (".", "*.yml"))
+        if folder in folders
+        for path in (out / folder).glob(pattern)
+        if folder != "." or path.read_bytes().startswith(HEADER.encode())
     ]
-    return compare(out, files) + [f"{name}: is not rendered any more: remove it\n" for name in left]
+    names = sorted(path.relative_to(out).as_posix() for path in beside)
+    return [f"{name}: is not rendered any more: remove it\n" for name in names if name not in files]
 
 
 def compare(out: Path, files: Mapping[str, str]) -> list[str]:
-    """Unified diffs from the files under `out` to these texts; empty when they are the same."""
+    """Unified diffs from the files under `out` to these texts, and what is `left`; empty when they are the same."""
     differences = []
     for name, text in files.items():
         path = out / name
@@ -103,7 +114,7 @@ def compare(out: Path, files: Mapping[str, str]) -> list[str]:
                 present.splitlines(keepends=True), text.splitlines(keepends=True), name, f"{name} (rendered)"
             )
             differences.append("".join(lines))
-    return differences
+    return differences + left(out, files)
 
 
 def _check_names(options: Options, names: list[str]) -> None:

@@ -77,6 +77,18 @@ def test_the_image_is_built_of_what_the_tree_has_and_of_all_the_package_needs(tm
     assert wheel.name.startswith("crawlhealth-")
 
 
+def test_a_build_is_sent_what_it_copies_and_nothing_else_of_the_tree() -> None:
+    lines = [line for line in (ROOT / ".dockerignore").read_text().splitlines() if not line.startswith("#")]
+    let_in = {line.removeprefix("!") for line in lines if line.startswith("!")}
+    copied = {
+        source
+        for name, rest in steps()
+        if name == "COPY" and not rest.startswith("--from")
+        for source in rest.split()[:-1]
+    }
+    assert (lines[0], let_in) == ("*", copied)
+
+
 def test_the_image_runs_as_nobody_in_particular_and_writes_to_its_volume_only() -> None:
     stage = last_stage()
     user, group = stage["USER"].split(":")

@@ -33,7 +33,7 @@ NOT_IN_THE_STORY = {
     *(f"Cost of a valid record {query}" for query in "ABCD"),
     *(f"{volume} in an hour {query}" for volume in ("Requests", "Valid records") for query in "AB"),
     "Alerts of the site A",
-    "Accepted as normal",
+    "New normal accepted by a person",
     "Planned stops",
 }
 """What the dashboard of the shop is without: only canaries crawl it, and at the end all is well and nobody decided."""

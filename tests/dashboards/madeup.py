@@ -170,7 +170,8 @@ def _requests(past: Past, site: Site, number: int) -> None:
                 many = weight * daily * part * (site.crawled if source == "traffic" else 1.0)
                 past.count("requests_total", many, **labels)
                 past.put("site_route_outcome:crawl_requests:increase1h", many, **labels)
-        past.put("site_route:crawl_requests:increase1h", 0.5 * daily, **name, route=route)
+        many = 0.45 * daily * site.crawled + 0.05 * daily
+        past.put("site_route:crawl_requests:increase1h", many, **name, route=route)
         past.put("route_refused_ratio", 0.024 + min(0.97, site.refused * worse) * bad, **name, route=route)
         past.put("error_ratio", 0.008, **name, route=route)
         for what, amount in (("response_bytes", 9e6), ("retries", 12.0), ("credits", 90.0)):
@@ -181,13 +182,13 @@ def _requests(past: Past, site: Site, number: int) -> None:
 def _traffic(past: Past, site: Site, number: int) -> None:
     name, bad, daily = {"site": site.name}, rising(site.turned), _daily(number)
     for reason, signal in REASONS.items():
-        rate = daily * (0.008 + site.share(signal) * bad)
+        rate = site.crawled * daily * (0.008 + site.share(signal) * bad)
         past.count("request_reasons_total", rate, **name, source="traffic", reason=reason)
     for place, bound in enumerate(BOUNDS):
-        full = min(1.0, (place + 1) / 5)
+        full = site.crawled * min(1.0, (place + 1) / 5)
         past.count("request_duration_seconds_bucket", full * daily, **name, source="traffic", le=bound)
-    past.count("request_duration_seconds_count", daily, **name, source="traffic")
-    past.count("request_duration_seconds_sum", 0.4 * daily, **name, source="traffic")
+    past.count("request_duration_seconds_count", site.crawled * daily, **name, source="traffic")
+    past.count("request_duration_seconds_sum", 0.4 * site.crawled * daily, **name, source="traffic")
     left = site.crawled * (1 + -site.failing * bad)
     for result, part in (("ok", left), ("failed", site.failing * bad + 0.01)):
         past.count("extractions_total", part * daily, **name, source="traffic", result=result)

@@ -181,6 +181,6 @@ def test_legends_call_signals_as_their_panels_do_and_colour_them_alike() -> None
         for target in shown[title]["targets"]:
             name = legend(target["legendFormat"], {"tenant": "acme"})
             names.setdefault(name.removesuffix(" acme"), set()).add(look(shown[title], name).colour)
-    assert names.keys() == {"hard blocks", "challenges", "soft blocks", "latency", "refused cap", "all refused"}
+    assert names.keys() == {"hard blocks", "challenges", "soft blocks", "latency", "too little served", "all refused"}
     assert all(len(colours) == 1 and None not in colours for colours in names.values())
     assert {"Hard blocks", "Challenges", "Soft blocks", "Latency"} <= shown.keys()

@@ -121,7 +121,6 @@ class Panel:
     stacked: bool = False
     fill: int = 0
     steps: bool = False
-    legend_right: bool = False
     columns: tuple[Column, ...] = ()
     order: str = ""
     falling: bool = False

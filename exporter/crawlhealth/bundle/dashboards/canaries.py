@@ -94,7 +94,10 @@ _NOT_RIGHT: Final = Panel(
     kind=Kind.STATES,
     queries=(
         Query(
-            expr=f"{CHOSEN}\nand on ({EACH}) max by ({EACH}) (min_over_time({canary('success')}[$__range])) == 0",
+            expr=(
+                f"{CHOSEN}\n"
+                f"and on ({EACH}) max by ({EACH}) (min_over_time({canary('success')}[$__range] @@ end())) == 0"
+            ),
             legend="@name {{canary}} {{route}}",
         ),
     ),

@@ -20,23 +20,33 @@ EACH: Final = "@by, canary, route"
 VALUE: Final = "@by, canary, route, value"
 
 
+_NAME: Final = "@name {{canary}} {{value}} {{route}}"
 _RIGHT: Final = f"max by ({VALUE}) ({canary('value')})\nand on ({VALUE}) max by ({VALUE}) ({canary('value_ok')}) == "
+_NUMBERS: Final = f"max by ({VALUE}) ({canary('value')})"
+_AT_THE_END: Final = f"max by ({VALUE}) ({canary('value')} @@ end())"
+_WERE_WRONG: Final = f"max by ({VALUE}) (min_over_time({canary('value_ok')}[$__range] @@ end())) == 0"
 _SEEN: Final = Panel(
     title="Numbers seen",
     description=(
-        "The numbers found on the pages, as lines. A dot is one that is not what was expected."
-        " Choose a canary above to see its own scale."
+        "The numbers found on the pages: first those that were wrong at some time in the range, then the six largest of"
+        " the others. A red dot is a number that is not what was expected. Choose a canary above to see its own scale."
     ),
     kind=Kind.LINES,
     queries=(
-        Query(expr=f"max by ({VALUE}) ({canary('value')})", legend="@name {{canary}} {{value}} {{route}}"),
-        Query(expr=f"{_RIGHT}0", legend="WRONG @name {{canary}} {{value}} {{route}}"),
+        Query(expr=f"{_NUMBERS}\nand on ({VALUE}) {_WERE_WRONG}", legend=_NAME),
+        Query(
+            expr=(
+                f"{_NUMBERS}\nunless on ({VALUE}) {_WERE_WRONG}\n"
+                f"and on ({VALUE}) topk(6, {_AT_THE_END}\n  unless on ({VALUE}) {_WERE_WRONG})"
+            ),
+            legend=_NAME,
+        ),
+        Query(expr=f"{_RIGHT}0", legend=f"WRONG {_NAME}"),
     ),
     width=12,
     height=9,
     unit="none",
     series=(Series(name="WRONG.*", colour=colours.RED, points=True),),
-    legend_right=True,
     empty="No canary expects a number, or none of their pages was served.",
 )
 _OK: Final = f"max by ({VALUE}) ({canary('value_ok')})"
@@ -91,7 +101,7 @@ _DISAGREE: Final = Panel(
     unit="percentunit",
     least=0,
     fill=10,
-    empty="No number is seen over two routes: with one route there is nothing to compare.",
+    empty="No number differed between routes in this time, or there is one route only.",
 )
 _OUTCOMES: Final = Panel(
     title="Runs by outcome",

@@ -40,10 +40,10 @@ def options_of(panel: Panel) -> object:
     tooltip = common.VizTooltipOptions(mode=common.TooltipDisplayMode.MULTI, sort=common.SortOrder.DESCENDING)
     match panel.kind:
         case Kind.LINES:
-            return timeseries.Options(legend=_legend(panel), tooltip=tooltip)
+            return timeseries.Options(legend=_legend(), tooltip=tooltip)
         case Kind.STATES:
             return statetimeline.Options(
-                show_value=common.VisibilityMode.AUTO, row_height=0.85, legend=_legend(panel), tooltip=tooltip
+                show_value=common.VisibilityMode.AUTO, row_height=0.85, legend=_legend(), tooltip=tooltip
             )
         case Kind.STAT:
             return stat.Options(
@@ -66,16 +66,9 @@ def options_of(panel: Panel) -> object:
             return table.Options(cell_height=common.TableCellHeight.SM)
 
 
-def _legend(panel: Panel) -> common.VizLegendOptions:
-    if panel.kind is Kind.STATES:
-        return common.VizLegendOptions(
-            display_mode=common.LegendDisplayMode.LIST, placement=common.LegendPlacement.BOTTOM, show_legend=True
-        )
+def _legend() -> common.VizLegendOptions:
     return common.VizLegendOptions(
-        display_mode=common.LegendDisplayMode.TABLE if panel.legend_right else common.LegendDisplayMode.LIST,
-        placement=common.LegendPlacement.RIGHT if panel.legend_right else common.LegendPlacement.BOTTOM,
-        show_legend=True,
-        calcs=["lastNotNull", "max"] if panel.legend_right else [],
+        display_mode=common.LegendDisplayMode.LIST, placement=common.LegendPlacement.BOTTOM, show_legend=True
     )
 
 

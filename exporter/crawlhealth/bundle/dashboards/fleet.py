@@ -162,7 +162,7 @@ _DRIFTING: Final = _ten(
     empty="No site has a normal to compare with yet.",
 )
 _SLOWED: Final = Panel(
-    title="Concurrency told, of usual (0%: paused)",
+    title="Crawlers run at: 100% usual, 0% paused",
     description="Sites on which crawlers are told to use less than their usual concurrency, and how much of it.",
     kind=Kind.LINES,
     queries=(

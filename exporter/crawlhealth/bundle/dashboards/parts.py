@@ -22,7 +22,7 @@ BAND_NAMES: Final = tuple(
     Mapped(value=number, text=band, colour=colours.BANDS[band]) for band, number in BAND_NUMBERS.items()
 )
 FAULT_NAMES: Final = (
-    Mapped(value=0, text="none found", colour=colours.GOOD),
+    Mapped(value=0, text="none found", colour=colours.MUTED),
     Mapped(value=1, text="the site", colour=colours.BAD),
     Mapped(value=2, text="a route", colour=colours.AMBER),
     Mapped(value=3, text="our parser", colour=colours.VERMILLION),
@@ -62,7 +62,7 @@ SHARES: Final[Mapping[str, str]] = {
     "soft_block": "soft blocks",
 }
 """Signals that are shares of the answered requests, as people call them."""
-COSTING: Final[Mapping[str, str]] = {**SHARES, "latency": "latency", "refused_cap": "refused cap"}
+COSTING: Final[Mapping[str, str]] = {**SHARES, "latency": "latency", "refused_cap": "too little served"}
 DRIFTING: Final[Mapping[str, str]] = {**SHARES, "latency": "latency", "refused": "all refused"}
 
 BAND_CHANGES: Final = Mark(
@@ -75,7 +75,7 @@ BAND_CHANGES: Final = Mark(
     title="@name is {{band}}",
 )
 ACCEPTED: Final = Mark(
-    name="Accepted as normal",
+    name="New normal accepted by a person",
     expr='1000 * max by (@by) (crawlhealth_baseline_accepted_timestamp_seconds{job="@job",@site})',
     colour=colours.GREEN,
     title="@name: a person accepted a new normal",
@@ -112,7 +112,7 @@ def now_and_normal(
     """Lines of something beside the site's own normal, which is dashed. The axis reaches 0.05: noise stays small."""
     lines = [Query(expr=now, legend="now@of"), Query(expr=normal, legend="normal@of")]
     if counted:
-        lines.append(Query(expr=counted, legend="counted@of"))
+        lines.append(Query(expr=counted, legend="beyond chance@of"))
     return Panel(
         title=title,
         description=description,
@@ -127,7 +127,7 @@ def now_and_normal(
         series=(
             Series(name="now.*", colour=colour, fill=15),
             Series(name="normal.*", colour=colours.PALE, dashed=True),
-            Series(name="counted.*", colour=colours.RED, width=1),
+            Series(name="beyond chance.*", colour=colours.RED, width=1),
         ),
     )
 
@@ -167,6 +167,8 @@ def figure(
     unit: str,
     steps: tuple[tuple[float | None, str], ...],
     empty: str,
+    width: int = 4,
+    height: int = 4,
 ) -> Panel:
     """A number of this moment, coloured by `steps`."""
     return Panel(
@@ -174,8 +176,8 @@ def figure(
         description=description,
         kind=Kind.STAT,
         queries=(Query(expr=expr, legend=title, instant=True),),
-        width=4,
-        height=4,
+        width=width,
+        height=height,
         unit=unit,
         decimals=0,
         thresholds=steps,

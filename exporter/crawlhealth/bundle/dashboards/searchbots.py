@@ -21,6 +21,9 @@ def _all(metric: str, chosen: str = "", window: str = "1d") -> str:
     return f"sum({counted(metric, chosen, BOT, window)})"
 
 
+_DAY_BEFORE: Final = counted("searchbot_visits_total", VERIFIED, BOT, "1d", "1d")
+_OF_YESTERDAY: Final = f"sum by (@{{prefix}}bot) ({_DAY})\n/ (sum by (@{{prefix}}bot) ({_DAY_BEFORE}) > 0)"
+_FALLEN: Final = ((None, colours.BAD), (0.5, colours.AMBER))
 _GOOD: Final = ((None, colours.GOOD),)
 _FAULTS: Final = ((None, colours.GOOD), (1, colours.BAD))
 _FIGURES: Final = (
@@ -32,13 +35,27 @@ _FIGURES: Final = (
         steps=_GOOD,
         empty=NO_LOG,
     ),
-    figure(
-        "Visits, of the day before",
-        "Visits of verified bots in the last 24 hours, as a share of those in the 24 hours before.",
-        f"{_all('searchbot_visits_total', VERIFIED)}\n"
-        f"/ (sum({counted('searchbot_visits_total', VERIFIED, BOT, '1d', '1d')}) > 0)",
+    Panel(
+        title="Share of yesterday",
+        description=(
+            "Visits of verified bots in the last 24 hours, as a share of those in the 24 hours before: of all of them,"
+            " and of the bot that lost most."
+        ),
+        kind=Kind.STAT,
+        queries=(
+            Query(
+                expr=f"{_all('searchbot_visits_total', VERIFIED)}\n/ (sum({_DAY_BEFORE}) > 0)",
+                legend="all bots",
+                instant=True,
+            ),
+            Query(expr=f"bottomk(1, {_OF_YESTERDAY})", legend="{{bot}}", instant=True),
+        ),
+        width=4,
+        height=4,
         unit="percentunit",
-        steps=((None, colours.BAD), (0.5, colours.AMBER), (0.8, colours.GOOD)),
+        decimals=0,
+        thresholds=(*_FALLEN, (0.75, colours.GOOD)),
+        names=True,
         empty="No visits a day before.",
     ),
     figure(
@@ -105,12 +122,7 @@ _BOTS: Final = Panel(
     kind=Kind.TABLE,
     queries=(
         Query(expr=f"sum by (@{{prefix}}bot) ({_DAY})"),
-        Query(
-            expr=(
-                f"sum by (@{{prefix}}bot) ({_DAY})\n/ (sum by (@{{prefix}}bot)"
-                f" ({counted('searchbot_visits_total', VERIFIED, BOT, '1d', '1d')}) > 0)"
-            )
-        ),
+        Query(expr=_OF_YESTERDAY),
         Query(
             expr=(
                 f"sum by (@{{prefix}}bot) ({_DAY})\n/ (sum by (@{{prefix}}bot)"
@@ -135,7 +147,7 @@ _BOTS: Final = Panel(
             unit="percentunit",
             decimals=0,
             width=105,
-            thresholds=((None, colours.BAD), (0.5, colours.AMBER), (0.8, "transparent")),
+            thresholds=(*_FALLEN, (0.75, "transparent")),
         ),
         Column(
             name="Value #C",
@@ -143,7 +155,7 @@ _BOTS: Final = Panel(
             unit="percentunit",
             decimals=0,
             width=105,
-            thresholds=((None, colours.BAD), (0.5, colours.AMBER), (0.8, "transparent")),
+            thresholds=(*_FALLEN, (0.75, "transparent")),
         ),
         Column(name="Value #D", title="Last visit", unit="dateTimeFromNow"),
     ),
@@ -180,23 +192,24 @@ def _rates(title: str, description: str, label: str, shades: dict[str, str], *, 
 
 _WHO: Final = (
     _rates(
-        "Was it them",
-        "Visits in an hour by identity. Stealth: a browser's name from a search engine's addresses.",
+        "Visits in an hour: was it them",
+        "By identity. Verified: an address of theirs. Fake: not theirs. Unverifiable: they publish no way to tell."
+        " Unverified: nothing is proved. Stealth: a browser's name from a search engine's addresses.",
         "identity",
         dict(colours.IDENTITIES),
         empty=NO_LOG,
     ),
     _rates(
-        "What they were answered",
-        "Visits of verified bots in an hour by the class of the answer's status. 5xx costs you their trust.",
+        "Visits in an hour: what was answered",
+        "Visits of verified bots by the class of the answer's status. 5xx costs you their trust.",
         "status_class",
         {"2xx": colours.BLUE, "3xx": colours.SKY, "4xx": colours.AMBER, "5xx": colours.RED},
         empty=NO_LOG,
         chosen=VERIFIED,
     ),
     _rates(
-        "Fakes by name",
-        "Visits in an hour of those that only call themselves a search bot, by the bot they claim to be.",
+        "Fakes in an hour, by name",
+        "Visits of those that only call themselves a search bot, by the bot they claim to be.",
         "bot",
         {},
         empty="No fake has come in this time: good.",

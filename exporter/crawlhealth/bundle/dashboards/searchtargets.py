@@ -51,8 +51,8 @@ def _hourly(title: str, description: str, label: str, chosen: str, shades: dict[
 
 
 _LOST: Final = Panel(
-    title="Sent and arrived",
-    description="Visits sent to targets in an hour, and those that the targets' own logs saw. A gap: visits are lost.",
+    title="Sent and arrived in an hour",
+    description="Visits sent to targets, and those that the targets' own logs saw. A gap: visits are lost.",
     kind=Kind.LINES,
     queries=(
         Query(expr=f"sum({counted('searchbot_dispatches_total', SENT, _SENT, '1h')})", legend="sent"),
@@ -120,13 +120,13 @@ _QUOTAS: Final = Panel(
 DISPATCH: Final = (
     (
         _hourly(
-            "Decisions",
-            "Where visits went in an hour: sent to a target, kept, over quota, or the target was down.",
+            "Decisions in an hour",
+            "Where visits went: sent to a target, stayed on the domain, kept as the target was over quota, or down.",
             "decision",
             "",
             dict(colours.DECISIONS),
         ),
-        _hourly("Sent by target", "Visits sent to each target in an hour.", "target", SENT, {}),
+        _hourly("Sent in an hour, by target", "Visits sent to each target.", "target", SENT, {}),
         _LOST,
     ),
     (_SHARES, _QUOTAS),

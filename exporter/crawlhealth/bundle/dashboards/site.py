@@ -37,14 +37,14 @@ from crawlhealth.bundle.model import Scope
 _SCORE: Final = Panel(
     title="Health score",
     description=(
-        "The score over time, over its bands. 'plain formula' (dashed) is before chance is taken off and before the"
+        "The score over time, over its bands. 'unadjusted' (dashed) is before chance is taken off and before the"
         " served share caps it: it decides nothing. A gap has no score: too few requests, mostly errors, or no normal"
         " yet."
     ),
     kind=Kind.LINES,
     queries=(
         Query(expr="min by (@by) (site:crawlhealth_score{@site})", legend="score@of"),
-        Query(expr="min by (@by) (site:crawlhealth_score_raw{@site})", legend="plain formula@of"),
+        Query(expr="min by (@by) (site:crawlhealth_score_raw{@site})", legend="unadjusted@of"),
     ),
     width=8,
     height=9,
@@ -55,15 +55,15 @@ _SCORE: Final = Panel(
     areas=True,
     series=(
         Series(name="score.*", colour="text", width=3),
-        Series(name="plain formula.*", colour=colours.PALE, dashed=True, width=1),
+        Series(name="unadjusted.*", colour=colours.PALE, dashed=True, width=1),
     ),
     empty="No score in this time: too few requests, mostly errors, or no normal yet.",
 )
 _REASONS: Final = Panel(
     title="What costs points",
     description=(
-        "100 less the score: what each signal costs. 'refused cap' is what the score loses beyond that, as it cannot"
-        " exceed what is left of the served share."
+        "100 less the score: what each signal costs. 'too little served' (the refused cap) is what it loses beyond"
+        " that, as the score cannot exceed what is left of the served share."
     ),
     kind=Kind.LINES,
     queries=signals("site_signal:crawlhealth_penalty_points{", COSTING),
@@ -97,7 +97,7 @@ _FIRING: Final = Panel(
 )
 _STATES: Final = Panel(
     title="Band, fault and advice",
-    description="When the band changed, where the fault lay, and which share of their concurrency crawlers were told.",
+    description="When the band changed, where the fault lay, and which share of their concurrency crawlers were left.",
     kind=Kind.STATES,
     queries=(
         Query(expr=BAND, legend="band@of"),

@@ -21,8 +21,8 @@ def _share(signal: str, title: str, description: str) -> Panel:
     return now_and_normal(
         title,
         (
-            f"{description} Share of the answered requests. 'counted' counts for the score: the share less what chance"
-            " and the site's own swings explain."
+            f"{description} Share of the answered requests. 'beyond chance' counts for the score: the share less what"
+            " chance and the site's own swings explain."
         ),
         gauge("crawlhealth_signal_ratio", chosen),
         gauge("crawlhealth_signal_baseline_ratio", chosen),

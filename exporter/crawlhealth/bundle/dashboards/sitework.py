@@ -6,7 +6,7 @@ from typing import Final
 
 from crawlhealth.bundle.dashboards import colours
 from crawlhealth.bundle.dashboards.board import Kind, Mapped, Panel, Query, Series
-from crawlhealth.bundle.dashboards.parts import SCORE_STEPS, gauge
+from crawlhealth.bundle.dashboards.parts import gauge
 
 CANARY_STATES: Final = (
     Mapped(value=1, text="right", colour=colours.GOOD),
@@ -51,7 +51,7 @@ ROUTES_AND_CANARIES: Final = (
             "No requests on any route in the window.",
         ),
         Panel(
-            title="Requests by route",
+            title="Requests in an hour, by route",
             description="Requests of the last hour, canaries and traffic together, by route.",
             kind=Kind.LINES,
             queries=(
@@ -82,7 +82,7 @@ ROUTES_AND_CANARIES: Final = (
 
 _PARSER: Final = Panel(
     title="Parser score",
-    description="How well extraction works against its own normal. Falls alone: mend the parser, not the crawl.",
+    description="Extraction against its own normal. Falls alone: mend the parser. An alert fires under 80.",
     kind=Kind.LINES,
     queries=(Query(expr="min by (@by) (site:crawlhealth_parser_score{@site})", legend="parser score@of"),),
     width=6,
@@ -90,7 +90,7 @@ _PARSER: Final = Panel(
     unit="none",
     least=0,
     most=100,
-    thresholds=SCORE_STEPS,
+    thresholds=((None, colours.AMBER), (80, colours.GOOD)),
     areas=True,
     series=(Series(name="parser score.*", colour="text", width=2),),
     empty="Nothing was extracted in this time: crawlers report no extraction, or no page was served.",

@@ -17,6 +17,11 @@ from crawlhealth.bundle.preview.clock import ticks
 from crawlhealth.bundle.preview.looks import EDGE, FAINT, PALETTE, Look
 
 LEGEND = 24
+_LINES = 2
+_NAME = 240.0
+_SIZE = 11.5
+_MORE = 30
+"""Pixels that are kept for the number of names left out."""
 ROUND_SECONDS = (15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10_800, 21_600, 43_200, 86_400, 172_800, 604_800)
 
 
@@ -58,9 +63,8 @@ def lines(
 ) -> None:
     """A panel of lines, or of stacked areas, with marks at some moments."""
     custom = panel["fieldConfig"]["defaults"]["custom"]
-    right = panel["options"]["legend"]["placement"] == "right"
-    names = box.width * 0.36 if right else 0
-    plot = box.inner(left=66, top=4, right=names + 8, bottom=20 + (0 if right else LEGEND))
+    below = _laid(found, box.width)
+    plot = box.inner(left=66, top=4, right=8, bottom=20 + LEGEND * len(below) - (4 if len(below) > 1 else 0))
     axes = page.axes(plot)
     axes.set_xlim(span.since, span.until)
     axes.grid(axis="both", color=EDGE, linewidth=0.6)
@@ -74,10 +78,7 @@ def lines(
         _areas(axes, panel["fieldConfig"]["defaults"]["thresholds"]["steps"])
     for at, colour in marks:
         axes.axvline(at, color=colour, linewidth=1, linestyle=(0, (2, 3)))
-    if right:
-        _names_right(page, box.inner(left=box.width - names), found, span)
-    else:
-        _names_below(page, box.inner(top=box.height - LEGEND), found)
+    _names_below(page, box, below, len(found))
 
 
 def _draw(axes: Axes, found: Sequence[Line], span: Span, *, steps: bool) -> None:
@@ -144,27 +145,31 @@ def _areas(axes: Axes, steps: Sequence[Mapping[str, Any]]) -> None:
     axes.set_ylim(low, high)
 
 
-def _names_below(page: Page, box: Box, found: Sequence[Line]) -> None:
-    x, y = box.x + 4, box.y + box.height - 9
-    for number, line in enumerate(found):
-        name = fits(line.name, 190, 11.5)
-        width = 20 + len(name) * 6.6 + 8
-        room = 0 if number + 1 == len(found) else 30
-        if x + width > box.x + box.width - room:
-            page.text(x, y, f"+ {len(found) - number}", 11.5, colour=FAINT)
-            return
-        page.box(Box(x=x, y=y - 2, width=14, height=4), line.colour)
-        page.text(x + 20, y, name, 11.5)
+def _laid(found: Sequence[Line], room: float) -> list[list[tuple[float, Line]]]:
+    """The names below in two lines at most, each with where it begins from the left."""
+    laid: list[list[tuple[float, Line]]] = [[]]
+    x = 4.0
+    for line in found:
+        width = 28 + len(fits(line.name, _NAME, _SIZE)) * 6.6
+        if x + width > room - _MORE and laid[-1]:
+            if len(laid) == _LINES:
+                break
+            laid.append([])
+            x = 4.0
+        laid[-1].append((x, line))
         x += width
+    return laid
 
 
-def _names_right(page: Page, box: Box, found: Sequence[Line], span: Span) -> None:
-    for number, line in enumerate(found[: int(box.height / 18)]):
-        y = box.y + 10 + number * 18
-        page.box(Box(x=box.x + 4, y=y - 2, width=12, height=4), line.colour)
-        page.text(box.x + 20, y, fits(line.name, box.width - 80, 11.5), 11.5)
-        last = line.series.points[-1][1] if line.series.points else None
-        page.text(box.x + box.width - 4, y, line.look.text(last, span.until), 11.5, across="right")
+def _names_below(page: Page, box: Box, laid: Sequence[Sequence[tuple[float, Line]]], count: int) -> None:
+    for number, names in enumerate(laid):
+        y = box.y + box.height - 9 - 20 * (len(laid) - 1 - number)
+        for x, line in names:
+            page.box(Box(x=box.x + x, y=y - 2, width=14, height=4), line.colour)
+            page.text(box.x + x + 20, y, fits(line.name, _NAME, _SIZE), _SIZE)
+    left = count - sum(len(names) for names in laid)
+    if left:
+        page.text(box.x + box.width - 4, y, f"+ {left}", _SIZE, colour=FAINT, across="right")
 
 
 def states(page: Page, box: Box, found: Sequence[Line], span: Span) -> None:

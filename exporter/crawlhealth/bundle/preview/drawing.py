@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
+from zlib import crc32
 
 from crawlhealth.bundle.preview.asking import Prometheus, Series
 from crawlhealth.bundle.preview.canvas import Box, Page
@@ -121,6 +122,13 @@ def _lines(panel: Mapping[str, Any], answers: Sequence[Sequence[Series]], colour
         for one in series:
             name = legend(target["legendFormat"], one.labels)
             looks = look(panel, name)
-            colour = looks.colour or colours.setdefault(name, PALETTE[len(colours) % len(PALETTE)])
+            colour = looks.colour or colours.setdefault(name, _free(name, colours))
             found.append(Line(name=name, look=looks, series=one, colour=colour))
     return found
+
+
+def _free(name: str, taken: Mapping[str, str]) -> str:
+    """The colour of a name: the same on every page, but for another one that has it on this page already."""
+    first = crc32(name.encode()) % len(PALETTE)
+    around = (*PALETTE[first:], *PALETTE[:first])
+    return next((colour for colour in around if colour not in taken.values()), around[0])

@@ -25,7 +25,7 @@ def put_bots(past: Past) -> None:
         for target, used in (("eu", 0.94), ("us", 0.4)):
             of = {"tenant": tenant, "target": target}
             past.put("target_quota", 8000.0, **of)
-            past.put("target_quota_used", 8000 * used * 0.9 * past.day(), **of)
+            past.put("target_quota_used", 8000 * used * (0.9 if tenant == "acme" else 0.7) * past.day(), **of)
         days = 20 if tenant == "zen" else 200
         past.put("domain_expiry_timestamp_seconds", past.at(24 * past.scale * days), domain=domain)
         past.put("redirect_loop", 0.0, domain=domain)
@@ -48,7 +48,7 @@ def _between(times: tuple[float, float], inside: float, outside: float) -> Cours
 def _visits(past: Past, of: dict[str, str], number: int) -> None:
     rate = (260.0 - 70 * number) * wave(24, 0.4)
     if of["bot"] == "Baiduspider":
-        rate = rate * turning(-7, 1.0, 0.4)
+        rate = rate * turning(-14, 1.0, 0.4)
     for identity, part in IDENTITIES.items():
         for status, share in STATUSES.items():
             past.count("searchbot_visits_total", part * share * rate, **of, identity=identity, status_class=status)

@@ -13,10 +13,12 @@ from crawlhealth import bundle
 from crawlhealth.bundle.dashboards import files
 from crawlhealth.bundle.preview import PreviewError
 from crawlhealth.bundle.preview.asking import Series
+from crawlhealth.bundle.preview.charts import Line, laid
 from crawlhealth.bundle.preview.choosing import named, put_in, span
 from crawlhealth.bundle.preview.clock import ticks
+from crawlhealth.bundle.preview.drawing import named_lines
 from crawlhealth.bundle.preview.frames import rows
-from crawlhealth.bundle.preview.looks import legend, look, written
+from crawlhealth.bundle.preview.looks import PALETTE, legend, look, written
 from crawlhealth.cli import main
 from crawlhealth.demo.processes import free_port
 
@@ -131,6 +133,28 @@ def test_answers_are_merged_by_what_they_share_sorted_and_chosen() -> None:
         {"site": "c", "signal": "x", "Value #A": None},
     ]
     assert rows(panel, [[], []]) == []
+
+
+def routes(*names: str) -> list[Line]:
+    panel = {"targets": [{"legendFormat": "{{route}}"}], "fieldConfig": {"defaults": {}, "overrides": []}}
+    return named_lines(panel, [[series(1.0, route=name) for name in names]], {})
+
+
+def test_names_of_a_panel_have_colours_of_their_own_and_the_same_on_another_page() -> None:
+    many = [f"route {number}" for number in range(len(PALETTE))]
+    assert {line.colour for line in routes(*many)} == set(PALETTE)
+    for name in many:
+        [alone], [again] = routes(name), routes(name)
+        assert alone.colour == again.colour
+
+
+def test_a_legend_takes_two_lines_before_it_leaves_names_out() -> None:
+    lines = routes("direct", "dc-us", "residential-de", "residential-fr")
+    assert [[line.name for _, line in row] for row in laid(lines, 600)] == [[line.name for line in lines]]
+    assert [[line.name for _, line in row] for row in laid(lines, 320)] == [
+        ["direct", "dc-us", "residential-de"], ["residential-fr"],
+    ]  # fmt: skip
+    assert sum(len(row) for row in laid(lines, 170)) == 3
 
 
 def test_an_axis_has_round_moments() -> None:

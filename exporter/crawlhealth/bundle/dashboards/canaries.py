@@ -125,13 +125,17 @@ _LAG: Final = Panel(
     colours={"p50": colours.BLUE, "p95": colours.VERMILLION},
     empty="No canary was due in this time.",
 )
+_SUCCESS: Final = canary("last_success_timestamp_seconds")
 _AGE: Final = Panel(
     title="Longest without success",
-    description="The five canaries, by route, whose last success is the longest ago.",
+    description="The five canaries, by route, whose last success is the longest ago now.",
     kind=Kind.LINES,
     queries=(
         Query(
-            expr=f"topk(5, time() - max by ({EACH}) ({canary('last_success_timestamp_seconds')}))",
+            expr=(
+                f"time() - max by ({EACH}) ({_SUCCESS})\n"
+                f"and on ({EACH}) bottomk(5, max by ({EACH}) ({_SUCCESS} @@ end()))"
+            ),
             legend="@name {{canary}} {{route}}",
         ),
     ),

@@ -18,6 +18,7 @@ def canary(metric: str) -> str:
 
 EACH: Final = "@by, canary, route"
 VALUE: Final = "@by, canary, route, value"
+_ACROSS: Final = "@by, canary, value"
 
 
 _NAME: Final = "@name {{canary}} {{value}} {{route}}"
@@ -25,23 +26,23 @@ _RIGHT: Final = f"max by ({VALUE}) ({canary('value')})\nand on ({VALUE}) max by 
 _NUMBERS: Final = f"max by ({VALUE}) ({canary('value')})"
 _AT_THE_END: Final = f"max by ({VALUE}) ({canary('value')} @@ end())"
 _WERE_WRONG: Final = f"max by ({VALUE}) (min_over_time({canary('value_ok')}[$__range] @@ end())) == 0"
+_OTHERS: Final = (
+    f"(\n  1e300 + ({_AT_THE_END} and on ({_ACROSS}) {_WERE_WRONG})\n  or {_AT_THE_END}\n)"
+    f" unless on ({VALUE}) {_WERE_WRONG}"
+)
+"""The numbers that were right, of each its rank: those that other routes see of one that was wrong come first."""
 _SEEN: Final = Panel(
     title="Numbers seen",
     description=(
-        "The numbers found on the pages: first those that were wrong at some time in the range, then the six largest of"
-        " the others. A red dot is a number that is not what was expected. Choose a canary above to see its own scale."
+        "The numbers found on the pages: those that were wrong at some time in the range, then four others, which are"
+        " what other routes see of the same, and the largest. A red dot is a number that is not what was expected."
+        " Choose a canary above to see its own scale."
     ),
     kind=Kind.LINES,
     queries=(
-        Query(expr=f"{_NUMBERS}\nand on ({VALUE}) {_WERE_WRONG}", legend=_NAME),
-        Query(
-            expr=(
-                f"{_NUMBERS}\nunless on ({VALUE}) {_WERE_WRONG}\n"
-                f"and on ({VALUE}) topk(6, {_AT_THE_END}\n  unless on ({VALUE}) {_WERE_WRONG})"
-            ),
-            legend=_NAME,
-        ),
         Query(expr=f"{_RIGHT}0", legend=f"WRONG {_NAME}"),
+        Query(expr=f"{_NUMBERS}\nand on ({VALUE}) {_WERE_WRONG}", legend=_NAME),
+        Query(expr=f"{_NUMBERS}\nand on ({VALUE}) topk(4, {_OTHERS})", legend=_NAME),
     ),
     width=12,
     height=9,
@@ -78,7 +79,6 @@ _VALUES: Final = Panel(
     falling=True,
     empty="Every value is right now.",
 )
-_ACROSS: Final = "@by, canary, value"
 _DISAGREE: Final = Panel(
     title="Routes that disagree",
     description=(

@@ -211,6 +211,7 @@ _ROUTES: Final = Panel(
     height=8,
     unit="percentunit",
     least=0,
+    reach=0.05,
     series=(Series(name=".*", fill=10),),
     empty="No requests were counted in this time.",
 )

@@ -107,8 +107,8 @@ _MEANWHILE: Final = (
         empty="no diagnosis",
     ),
     Panel(
-        title="Least served route",
-        description="Which route brings the fewest pages, and the share of its requests in the last hour that failed.",
+        title="Worst route: not served",
+        description="The route that brings the fewest pages: the share of its requests of the last hour that failed.",
         kind=Kind.STAT,
         queries=(Query(expr=f"topk by (@by) (1, {_BY_ROUTE})", legend="{{route}}", instant=True),),
         width=5,

@@ -63,17 +63,24 @@ def lines(
 ) -> None:
     """A panel of lines, or of stacked areas, with marks at some moments."""
     custom = panel["fieldConfig"]["defaults"]["custom"]
-    below = _laid(found, box.width)
-    plot = box.inner(left=66, top=4, right=8, bottom=20 + LEGEND * len(below) - (4 if len(below) > 1 else 0))
+    below = laid(found, box.width)
+    sides = [line.look.custom.get("axisPlacement") == "right" for line in found]
+    left = max(66.0, 36 + 6.4 * len(panel["fieldConfig"]["defaults"]["unit"].partition("suffix:")[2]))
+    plot = box.inner(
+        left=left, top=4, right=40 if any(sides) else 8, bottom=20 + LEGEND * len(below) - (4 if len(below) > 1 else 0)
+    )
     axes = page.axes(plot)
     axes.set_xlim(span.since, span.until)
     axes.grid(axis="both", color=EDGE, linewidth=0.6)
     axes.set_axisbelow(True)
+    steps = custom["lineInterpolation"] == "stepAfter"
     if custom["stacking"]["mode"] == "normal":
-        _stack(axes, found, span, step=custom["lineInterpolation"] == "stepAfter")
+        _stack(axes, found, span, step=steps)
     else:
-        _draw(axes, found, span, steps=custom["lineInterpolation"] == "stepAfter")
+        _draw(axes, [line for line, aside in zip(found, sides, strict=True) if not aside], span, steps=steps)
     _scale(axes, panel, found, span)
+    if any(sides):
+        _aside(axes, [line for line, aside in zip(found, sides, strict=True) if aside], span, steps=steps)
     if custom["thresholdsStyle"]["mode"] == "area":
         _areas(axes, panel["fieldConfig"]["defaults"]["thresholds"]["steps"])
     for at, colour in marks:
@@ -99,6 +106,19 @@ def _draw(axes: Axes, found: Sequence[Line], span: Span, *, steps: bool) -> None
         )
         if custom.get("fillOpacity"):
             axes.fill_between(at, values, 0, color=colour, alpha=custom["fillOpacity"] / 100, linewidth=0)
+
+
+def _aside(axes: Axes, found: Sequence[Line], span: Span, *, steps: bool) -> None:
+    """Lines that have an axis of their own, on the right."""
+    right = axes.twinx()
+    for edge in right.spines.values():
+        edge.set_visible(False)
+    right.tick_params(colors=FAINT, labelsize=points(11), length=0)
+    _draw(right, found, span, steps=steps)
+    right.set_ylim(0, max(1.0, right.get_ylim()[1]))
+    look = found[0].look
+    right.yaxis.set_major_locator(_heights(look.unit, right.get_ylim()[1]))
+    right.yaxis.set_major_formatter(FuncFormatter(lambda value, _place: look.text(float(value), span.until)))
 
 
 def _stack(axes: Axes, found: Sequence[Line], span: Span, *, step: bool) -> None:
@@ -145,7 +165,7 @@ def _areas(axes: Axes, steps: Sequence[Mapping[str, Any]]) -> None:
     axes.set_ylim(low, high)
 
 
-def _laid(found: Sequence[Line], room: float) -> list[list[tuple[float, Line]]]:
+def laid(found: Sequence[Line], room: float) -> list[list[tuple[float, Line]]]:
     """The names below in two lines at most, each with where it begins from the left."""
     laid: list[list[tuple[float, Line]]] = [[]]
     x = 4.0
@@ -161,13 +181,13 @@ def _laid(found: Sequence[Line], room: float) -> list[list[tuple[float, Line]]]:
     return laid
 
 
-def _names_below(page: Page, box: Box, laid: Sequence[Sequence[tuple[float, Line]]], count: int) -> None:
-    for number, names in enumerate(laid):
-        y = box.y + box.height - 9 - 20 * (len(laid) - 1 - number)
+def _names_below(page: Page, box: Box, placed: Sequence[Sequence[tuple[float, Line]]], count: int) -> None:
+    for number, names in enumerate(placed):
+        y = box.y + box.height - 9 - 20 * (len(placed) - 1 - number)
         for x, line in names:
             page.box(Box(x=box.x + x, y=y - 2, width=14, height=4), line.colour)
             page.text(box.x + x + 20, y, fits(line.name, _NAME, _SIZE), _SIZE)
-    left = count - sum(len(names) for names in laid)
+    left = count - sum(len(names) for names in placed)
     if left:
         page.text(box.x + box.width - 4, y, f"+ {left}", _SIZE, colour=FAINT, across="right")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -102,7 +102,7 @@ def _panel(
         if found:
             table(page, box, panel, found, now)
     else:
-        found_lines = _lines(panel, answers, colours)
+        found_lines = named_lines(panel, answers, colours)
         if panel["type"] == "timeseries" and found_lines:
             lines(page, box, panel, found_lines, shown.span, marks=marks)
         elif panel["type"] == "state-timeline" and found_lines:
@@ -115,20 +115,20 @@ def _panel(
         page.say(box, panel["fieldConfig"]["defaults"]["noValue"])
 
 
-def _lines(panel: Mapping[str, Any], answers: Sequence[Sequence[Series]], colours: dict[str, str]) -> list[Line]:
+def named_lines(panel: Mapping[str, Any], answers: Sequence[Sequence[Series]], colours: dict[str, str]) -> list[Line]:
     """The named series of a panel. A name has one colour on all of the page, unless a panel says another."""
-    found = []
+    found: list[Line] = []
     for target, series in zip(panel["targets"], answers, strict=True):
         for one in series:
             name = legend(target["legendFormat"], one.labels)
             looks = look(panel, name)
-            colour = looks.colour or colours.setdefault(name, _free(name, colours))
+            colour = looks.colour or colours.setdefault(name, _free(name, {line.colour for line in found}))
             found.append(Line(name=name, look=looks, series=one, colour=colour))
     return found
 
 
-def _free(name: str, taken: Mapping[str, str]) -> str:
-    """The colour of a name: the same on every page, but for another one that has it on this page already."""
+def _free(name: str, taken: Set[str]) -> str:
+    """The colour of a name: the same on every page, but where another one of its panel has it."""
     first = crc32(name.encode()) % len(PALETTE)
     around = (*PALETTE[first:], *PALETTE[:first])
-    return next((colour for colour in around if colour not in taken.values()), around[0])
+    return next((colour for colour in around if colour not in taken), around[0])

@@ -71,6 +71,7 @@ _REASONS: Final = Panel(
     height=9,
     unit="none",
     least=0,
+    reach=20,
     series=signal_colours(COSTING),
     stacked=True,
     empty="No score in this time, so no points are lost.",

@@ -93,7 +93,7 @@ def _draw(axes: Axes, found: Sequence[Line], span: Span, *, steps: bool) -> None
         at, values = span.sampled(line.series)
         custom, colour = line.look.custom, line.colour
         if custom.get("drawStyle") == "points":
-            axes.plot(at, values, ".", color=colour, markersize=4)
+            axes.plot(at, values, ".", color=colour, markersize=6, zorder=3)  # over all lines
             continue
         dashed = custom.get("lineStyle", {}).get("fill") == "dash"
         axes.plot(

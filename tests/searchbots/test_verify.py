@@ -124,6 +124,54 @@ def test_a_proof_serves_its_network_only_where_names_are_made_from_addresses(tmp
         assert bench.verifier.identify("66.249.66.98", bot("bingbot")) is None
 
 
+@pytest.mark.parametrize(
+    ("name", "address", "host", "neighbour", "stranger"),
+    [
+        pytest.param(
+            "CCBot", "18.97.9.168", "18-97-9-168.crawl.commoncrawl.org",
+            "18.97.9.10", "ec2-18-97-9-10.compute-1.amazonaws.com", id="CCBot rents",
+        ),
+        pytest.param(
+            "Amazonbot", "54.156.248.117", "54-156-248-117.crawl.amazonbot.amazon", "54.156.248.5", "",
+            id="so does Amazonbot",
+        ),
+        pytest.param(
+            "bingbot", "20.79.107.241", "msnbot-20-79-107-241.search.msn.com", "20.79.107.9", "",
+            id="bingbot is in Azure too",
+        ),
+        pytest.param(
+            "Googlebot", "35.247.243.240", "geo-crawl-35-247-243-240.geo.googlebot.com",
+            "35.247.243.9", "9.243.247.35.bc.googleusercontent.com", id="Googlebot is in Google's cloud too",
+        ),
+        pytest.param(
+            "Bytespider", "47.128.1.2", "bytespider-47-128-1-2.crawl.bytedance.com", "47.128.1.9", "",
+            id="Bytespider rents",
+        ),
+        pytest.param(
+            "Baiduspider", "116.179.32.2", "baiduspider-116-179-32-2.crawl.baidu.com", "116.179.32.9", "",
+            id="carriers' halls",
+        ),
+        pytest.param(
+            "PetalBot", "114.119.130.2", "petalbot-114-119-130-2.petalsearch.com", "114.119.130.9", "",
+            id="Huawei's cloud",
+        ),
+    ],
+)  # fmt: skip
+def test_nobody_is_verified_by_a_neighbour_in_a_rented_network(
+    tmp_path: Path, name: str, address: str, host: str, neighbour: str, stranger: str
+) -> None:
+    zone = Zone()
+    zone.names(address, host)
+    zone.put(host, "A", address)
+    if stranger:
+        zone.names(neighbour, stranger)
+        zone.put(stranger, "A", neighbour)
+    with serving(zone) as server, verifying(server, tmp_path) as bench:
+        assert bench.who(address, name) is Identity.VERIFIED
+        assert bench.verifier.identify(neighbour, bot(name)) is None, "it is looked up itself"
+        assert bench.who(neighbour, name) is Identity.FAKE
+
+
 def test_with_the_dns_dead_for_an_hour_nobody_becomes_fake_and_proof_stays_proof(tmp_path: Path) -> None:
     zone = Zone()
     zone.names(GOOD, "crawl-66-249-66-1.googlebot.com")

@@ -42,7 +42,8 @@ class Bot:
     `suffixes` are lower-case domains with a leading dot: a name belongs when it ends in one (on the label boundary the
     dot makes) and at least one label comes before it. `patterns` are names with `*` for letters, digits and dashes of
     ONE label, matched against the whole lower-case name. `ranges` are the file names the operator publishes, with `*`
-    for any letters.
+    for any letters. `own_networks` are patterns of those names whose whole /24 or /64 is the operator's own, never
+    rented out: a proof of such a name may serve its neighbours.
     """
 
     name: str
@@ -51,7 +52,7 @@ class Bot:
     suffixes: tuple[str, ...] = ()
     patterns: tuple[str, ...] = ()
     ranges: tuple[str, ...] = ()
-    per_address_names: bool = False  # names derive from addresses: an answer may serve the /24 or /64
+    own_networks: tuple[str, ...] = ()
     forward_may_lack: bool = False  # a PTR that fits without any forward record is `unverified`, not `fake`
     search_engine: bool = False  # a browser from its ranges is `stealth`
 

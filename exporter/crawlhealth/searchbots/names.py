@@ -55,6 +55,11 @@ def fits(name: str, bot: Bot) -> bool:
     return any(_pattern(pattern).fullmatch(name) for pattern in bot.patterns)
 
 
+def serves_network(name: str, bot: Bot) -> bool:
+    """Whether a plain name that is proven is one of the bot's own networks, where no stranger can be a neighbour."""
+    return fits(name, bot) and any(_pattern(pattern).fullmatch(name) for pattern in bot.own_networks)
+
+
 def derived(name: str, ip: IP) -> bool:
     """Whether a name holds the address it belongs to, as `crawl-66-249-66-1.googlebot.com` does."""
     label = re.sub(r"[^0-9a-f]+", "-", name.partition(".")[0]) if ip.version == 6 else name.replace(".", "-")

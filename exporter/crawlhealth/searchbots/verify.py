@@ -12,7 +12,7 @@ from crawlhealth.searchbots.answers import RETRY_FIRST, Answers
 from crawlhealth.searchbots.bots import BOTS
 from crawlhealth.searchbots.facts import Facts, Reverse, dns_verdict
 from crawlhealth.searchbots.model import Bot, Identity, Method
-from crawlhealth.searchbots.names import IP, canonical, derived, fits, is_private, network
+from crawlhealth.searchbots.names import IP, canonical, derived, fits, is_private, network, serves_network
 from crawlhealth.searchbots.rangefolder import Get, RangeFolder
 from crawlhealth.searchbots.ranges import Ranges
 from crawlhealth.searchbots.resolver import Resolver
@@ -203,8 +203,10 @@ class Verifier:
             self._served[key] = (before, end)
 
     def _is_served(self, ip: IP, bot: Bot, now: float) -> bool:
-        name, end = self._served.get(network(ip), ("", 0.0)) if bot.per_address_names else ("", 0.0)
-        return end > now and fits(name, bot)
+        if not bot.own_networks:
+            return False
+        name, end = self._served.get(network(ip), ("", 0.0))
+        return end > now and serves_network(name, bot)
 
     def _again(self, now: float) -> list[str]:
         """Addresses whose look-up failed and is to be tried again now."""

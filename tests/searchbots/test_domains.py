@@ -59,12 +59,30 @@ def test_a_way_through_another_domain_and_back_that_ends_is_no_circle() -> None:
         assert not any(dict(redirects.loops()).values())
 
 
-def test_redirects_that_go_on_for_ever_elsewhere_are_no_circle() -> None:
+def test_redirects_without_an_end_that_never_leave_are_neither_a_circle_nor_none() -> None:
     with web() as server:
-        server.answer = lambda _method, path: moved(server.url(path + "x"))
+        server.answer = lambda _method, path: moved(server.url(path + "?n=1"))
         redirects = Redirects(lambda: (f"http://127.0.0.1:{server.port}",), LOOKER, clock=Clock())
         settled(redirects)
-        assert dict(redirects.loops()) == {f"127.0.0.1:{server.port}": False}
+        assert dict(redirects.loops()) == {}
+
+
+def test_a_circle_of_ever_new_urls_is_found() -> None:
+    with web() as one, web() as two:
+        names = (one.url(host="localhost").rstrip("/"), two.url().rstrip("/"))
+        one.answer = lambda _method, path: moved(two.url(path + "?n=1"))
+        two.answer = lambda _method, path: moved(one.url(path + "&n=2", host="localhost"))
+        redirects = Redirects(lambda: names, LOOKER, clock=Clock())
+        settled(redirects)
+        assert dict(redirects.loops()) == {f"localhost:{one.port}": True, f"127.0.0.1:{two.port}": True}
+
+
+def test_a_long_circle_on_one_host_is_found() -> None:
+    with web() as server:
+        server.answer = lambda _method, path: moved(server.url(f"/{(int(path[1:] or 0) + 1) % 12 or ''}"))
+        redirects = Redirects(lambda: (f"http://127.0.0.1:{server.port}",), LOOKER, clock=Clock())
+        settled(redirects)
+        assert dict(redirects.loops()) == {f"127.0.0.1:{server.port}": True}
 
 
 def test_a_domain_that_cannot_be_reached_keeps_what_was_known() -> None:

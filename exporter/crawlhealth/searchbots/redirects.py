@@ -15,7 +15,8 @@ log = logging.getLogger(__name__)
 EVERY: Final = 3600.0
 RETRY: Final = 300.0
 TIMEOUT: Final = 20.0
-MOST_REDIRECTS: Final = 10
+MOST_REDIRECTS: Final = 20
+"""As many as browsers follow."""
 MOST_AT_ONCE: Final = 8
 SENT_FOR: Final = 3600.0
 """Seconds for which a dispatch from one domain to another counts."""
@@ -44,6 +45,13 @@ def circle(start: str, looked: Looked) -> frozenset[str]:
             return frozenset(origin(part) for part in urls[seen[bare] : place])
         seen[bare] = place
     return frozenset()
+
+
+def returns(start: str, looked: Looked) -> bool:
+    """Whether redirects that never end lead back to the domain that they left, be it by ever new URLs."""
+    first, *others = (origin(url) for url in (start, *looked.redirects))
+    left = next((place for place, name in enumerate(others) if name != first), len(others))
+    return looked.reason is Reason.TOO_MANY_REDIRECTS and first in others[left:]
 
 
 def cycles(sent: Iterable[tuple[str, str]]) -> frozenset[str]:
@@ -76,7 +84,7 @@ class Redirects:
         self._domains = domains
         self._look = look
         self._clock = clock
-        self._circles: dict[str, dict[str, bool]] = {}
+        self._circles: dict[str, dict[str, bool | None]] = {}  # None: followed as far as we go, and no end seen
         self._ends: dict[str, dict[str, float]] = {}
         self._sent: dict[tuple[str, str], float] = {}
         self.rounds = Rounds("redirects", self._follow, most=MOST_AT_ONCE, retry=RETRY, clock=clock)
@@ -94,13 +102,15 @@ class Redirects:
         self._sent[edge] = self._clock()
 
     def loops(self) -> Iterator[tuple[str, bool]]:
-        """Whether each domain is on a circle of redirects or dispatches; nothing of what is not known yet."""
+        """Whether each domain is on a circle of redirects or dispatches; nothing of what is not known."""
         now = self._clock()
         sent = cycles(edge for edge, at in tuple(self._sent.items()) if now - at < SENT_FOR)
         for written in self._domains():
-            name, found = domain_of(written), self._circles.get(written)
-            if found or name in sent:
-                yield name, name in sent or any((found or {}).values())
+            name, found = domain_of(written), tuple(self._circles.get(written, {}).values())
+            if name in sent or any(found):
+                yield name, True
+            elif found and None not in found:
+                yield name, False
 
     def certificates(self) -> Mapping[str, float]:
         """The ends of the certificates of our own domains (unix seconds), by host."""
@@ -120,11 +130,13 @@ class Redirects:
             if looked.status is None and looked.reason is not Reason.TOO_MANY_REDIRECTS:
                 log.info("the redirects of %s could not be followed: %s", start, looked.detail)
                 continue
-            found = circle(start, looked)
             known = self._circles.setdefault(written, {})
-            looped = domain_of(written) in found
+            looped: bool | None = domain_of(written) in circle(start, looked) or returns(start, looked)
             if looped and not known.get(start):
                 log.warning("redirects of %s lead in a circle: %s", start, " > ".join(looked.redirects))
+            elif not looped and looked.reason is Reason.TOO_MANY_REDIRECTS:
+                looped = None
+                log.info("no end of the redirects of %s after %d", start, len(looked.redirects))
             known[start] = looped
             pause = RETRY if looped else pause
         return pause

@@ -23,7 +23,11 @@ import dns.rrset
 
 SERVFAIL = "SERVFAIL"
 SILENT = "SILENT"
+LAME_NXDOMAIN = "LAME_NXDOMAIN"
+LAME_NOTHING = "LAME_NOTHING"
 """Answers in place of records."""
+
+_WORDS = (SERVFAIL, SILENT, LAME_NXDOMAIN, LAME_NOTHING)
 
 
 class Zone:
@@ -37,13 +41,13 @@ class Zone:
         self.asked: Counter[tuple[str, str]] = Counter()
 
     def put(self, name: str, kind: str, *texts: str) -> None:
-        """Records of a name; one text may be SERVFAIL or SILENT; none: the name exists and has nothing of the type."""
-        failure = next((text for text in texts if text in (SERVFAIL, SILENT)), None)
+        """Records of a name; one text may be a word as SERVFAIL; none: the name exists and has nothing of the type."""
+        failure = next((text for text in texts if text in _WORDS), None)
         self._records[dns.name.from_text(name).to_text().lower(), kind] = failure or list(texts)
 
     def names(self, address: str, *names: str) -> None:
         """The PTR records of an address."""
-        put = [name if name in (SERVFAIL, SILENT) else name + "." for name in names]
+        put = [name if name in _WORDS else name + "." for name in names]
         self.put(dns.reversename.from_address(address).to_text(), "PTR", *put)
 
     def respond(self, query: dns.message.Message, *, tcp: bool) -> dns.message.Message | None:
@@ -58,6 +62,9 @@ class Zone:
             return None
         if found == SERVFAIL:
             response.set_rcode(dns.rcode.SERVFAIL)
+        elif found in (LAME_NXDOMAIN, LAME_NOTHING):
+            response.flags &= ~(dns.flags.AA | dns.flags.RA)
+            response.set_rcode(dns.rcode.NXDOMAIN if found == LAME_NXDOMAIN else dns.rcode.NOERROR)
         elif found is None:
             response.set_rcode(dns.rcode.NXDOMAIN)
         else:
@@ -83,6 +90,8 @@ class Zone:
             response.answer.append(dns.rrset.from_text(owner, 300, "IN", "CNAME", found[0][6:]))
             owner = dns.name.from_text(found[0][6:])
             further = self._found(owner.to_text().lower(), kind)
+            if further is None:
+                response.set_rcode(dns.rcode.NXDOMAIN)
             found = further if isinstance(further, list) else []
         if found:
             response.answer.append(dns.rrset.from_text(owner, 300, "IN", kind, *found))

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from crawlhealth.searchbots.model import Identity
-from searchbots.dnsserver import SERVFAIL, SILENT, Zone, nameless, serving
+from searchbots.dnsserver import LAME_NOTHING, LAME_NXDOMAIN, SERVFAIL, SILENT, Zone, nameless, serving
 from searchbots.verifying import NOW, Bench, Clock, bot, verifying
 from waiting import until
 
@@ -62,6 +62,15 @@ def zone() -> Zone:
     zone.put("crawl-21.googlebot.com", "A", "11.7.7.7")
     zone.names("11.0.0.22", "googlebot.com")
     zone.put("googlebot.com", "A", "11.0.0.22")
+    zone.put("23.0.0.11.in-addr.arpa", "CNAME", "23.0-127.broken.example.")  # leads nowhere
+    zone.names("11.0.0.24", LAME_NXDOMAIN)
+    zone.names("11.0.0.25", "crawl-25.googlebot.com")
+    zone.put("crawl-25.googlebot.com", "CNAME", "gone.googlebot.com.")
+    zone.names("11.0.0.26", "crawl-26.googlebot.com")
+    zone.put("crawl-26.googlebot.com", "A", LAME_NXDOMAIN)
+    zone.names("11.0.0.27", "crawl-27.googlebot.com")
+    zone.put("crawl-27.googlebot.com", "A", LAME_NOTHING)
+    zone.put("crawl-27.googlebot.com", "AAAA")
     return zone
 
 
@@ -94,6 +103,11 @@ def bench(zone: Zone, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Benc
         pytest.param("11.0.0.14", "Googlebot", "fake", id="a name that leads elsewhere is fake"),
         pytest.param("11.0.0.15", "Googlebot", "verified", id="an answer too large for UDP is asked over TCP"),
         pytest.param("11.0.0.20", "Googlebot", "unverified", id="one name unanswered, another wrong: proves nothing"),
+        pytest.param("11.0.0.23", "Googlebot", "unverified", id="NXDOMAIN behind a CNAME is no clean one"),
+        pytest.param("11.0.0.24", "Googlebot", "unverified", id="nor is one of a server that cannot know"),
+        pytest.param("11.0.0.25", "Googlebot", "unverified", id="a name that is an alias of nothing proves nothing"),
+        pytest.param("11.0.0.26", "Googlebot", "unverified", id="NXDOMAIN of a lame server on the way back neither"),
+        pytest.param("11.0.0.27", "Googlebot", "unverified", id="nor does its empty answer"),
         pytest.param("11.0.0.16", "Baiduspider", "unverified", id="Baidu's names may lack a forward record"),
         pytest.param("11.0.0.17", "Baiduspider", "fake", id="but may not lead elsewhere"),
         pytest.param("11.0.0.9", "Baiduspider", "fake", id="nor be missing"),

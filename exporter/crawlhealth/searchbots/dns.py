@@ -10,6 +10,8 @@ from typing import Final
 
 import dns.asyncresolver
 import dns.exception
+import dns.flags
+import dns.message
 import dns.nameserver
 import dns.rdatatype
 import dns.resolver
@@ -34,6 +36,8 @@ class Question:
     name: str
     answer: str
 
+
+_STRANGER: Final = "a server that is neither the zone's own nor asks others"
 
 Told = Callable[[Question], None]
 
@@ -103,10 +107,12 @@ class Dns:
             answer = await self._resolver.resolve(name, kind, search=False)
             texts = tuple(record.to_text() for record in answer)
             came, said = Reverse.NAMES, ", ".join(texts)
-        except dns.resolver.NXDOMAIN:
-            came, said = Reverse.NXDOMAIN, "no such name (NXDOMAIN)"
-        except dns.resolver.NoAnswer:
+        except dns.resolver.NXDOMAIN as error:
+            came, said = _no_such_name(error)
+        except dns.resolver.NoAnswer as error:
             came, said = Reverse.NODATA, "nothing of that type"
+            if not _knows(error.kwargs["response"]):
+                came, said = Reverse.FAILED, f"{said}, says {_STRANGER}"
         except dns.exception.Timeout:
             came, said = Reverse.FAILED, "no answer in time"
         except dns.resolver.NoNameservers as error:
@@ -115,6 +121,22 @@ class Dns:
             came, said = Reverse.FAILED, str(error) or type(error).__name__
         told(Question(type=kind, name=plain(str(name)), answer=said))
         return came, texts
+
+
+def _no_such_name(error: dns.resolver.NXDOMAIN) -> tuple[Reverse, str]:
+    """An NXDOMAIN, which says that there is no such name only where it is clean: no alias's, of a server that knows."""
+    said = "no such name (NXDOMAIN)"
+    for response in error.kwargs["responses"].values():
+        if not _knows(response):
+            return Reverse.FAILED, f"{said}, says {_STRANGER}"
+        if response.answer:
+            return Reverse.FAILED, f"an alias (CNAME) that leads to {said}"
+    return Reverse.NXDOMAIN, said
+
+
+def _knows(response: dns.message.Message) -> bool:
+    """Whether a server that has nothing may know it: the zone is its own, or it asks others. A lame one cannot."""
+    return bool(response.flags & (dns.flags.AA | dns.flags.RA))
 
 
 def _same(text: str, ip: IP) -> bool:

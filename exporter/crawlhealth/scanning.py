@@ -16,7 +16,7 @@ from typing import IO, TYPE_CHECKING, Final, Protocol, cast
 import click
 
 from crawlhealth.history import FILE_NAME, HistoryError
-from crawlhealth.history.visitstore import VisitStore
+from crawlhealth.history.visitstore import KEPT_SECONDS, VisitStore
 from crawlhealth.options import load
 from crawlhealth.searchbots import formats, report
 from crawlhealth.searchbots.inquiry import inquire
@@ -108,23 +108,28 @@ def import_(*, files: tuple[Path, ...], label: str | None, verify: bool, config_
 
     Hours that are in the files replace what the history has of them and the same domain: give all files of an hour at
     once. No counter on /metrics moves; `export --openmetrics` has them. Without --verify all visits are unverified.
-    Exits 1 when a file could not be read.
+    Visits older than the history keeps, or of times to come, are left out, and how many is said. Exits 1 and takes
+    nothing when a file could not be read to its end: what is left of its hours must not replace all of them.
     """
     config = load(config_path)
     log = _chosen(config.searchbots.logs, label)
-    past = Past(log, addresses=verify)
+    past = Past(log, addresses=verify, now=time.time())
     trusted = tuple(ipaddress.ip_network(each, strict=False) for each in log.trusted_proxies)
     good = _read_all(
         files, log.format, lambda reader, chunk: past.add(reader.visits(chunk)), lambda **_: None, trusted=trusted
     )
+    if not good:
+        raise click.ClickException("nothing is taken into the history: mend that file, or leave it out")
     identify = _inquired(list(past.visitors()), config.searchbots) if verify else unverified
     try:
         with closing(VisitStore.open(config.data_dir / FILE_NAME, now=time.time())) as store:
             store.replace_hours(past.hours(identify))
     except HistoryError as error:
         raise click.ClickException(str(error)) from error
+    if past.left_out:
+        years = f"{KEPT_SECONDS / (365 * 86_400):g} years"
+        click.echo(f"{past.left_out:,} visits left out: older than {years}, or of times to come", err=True)
     click.echo(f"{past.visits:,} visits taken")
-    sys.exit(0 if good else 1)
 
 
 def _chosen(known: Sequence[LogSettings], label: str | None) -> LogSettings:

@@ -6,8 +6,9 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 
 from crawlhealth.history.visits import HOUR, HourKey
+from crawlhealth.history.visitstore import KEPT_SECONDS
 from crawlhealth.searchbots.bots import BOTS
-from crawlhealth.searchbots.count import domain_of
+from crawlhealth.searchbots.count import AHEAD_SECONDS, domain_of
 from crawlhealth.searchbots.model import Bot, Identify, Identity
 from crawlhealth.searchbots.report import class_of
 from crawlhealth.searchbots.visits import Found
@@ -17,22 +18,30 @@ _BOTS = {bot.name: bot for bot in BOTS}
 
 
 class Past:
-    """Sums the visits of any number of old logs of one kind. With `addresses` it can say later who they were."""
+    """Sums the visits of any number of old logs of one kind. With `addresses` it can say later who they were.
 
-    def __init__(self, settings: LogSettings, *, addresses: bool) -> None:
+    Visits that the history would not keep at `now`, and those of times to come, are `left_out`.
+    """
+
+    def __init__(self, settings: LogSettings, *, addresses: bool, now: float) -> None:
         self._tenant = settings.tenant
         self._domain = domain_of(settings)
         self._addresses = addresses
+        self._first, self._last = now - KEPT_SECONDS, now + AHEAD_SECONDS
         self._kinds: Counter[tuple[int, str, str, bytes, int]] = Counter()
+        self.left_out = 0
 
     def add(self, visits: Iterable[Found]) -> None:
         """Take the visits of a chunk."""
-        self._kinds.update(
-            (int(entry.at) // HOUR * HOUR, self._domain(entry), bot.name, address if self._addresses else b"",
-             entry.status // 100)
-            for entry, address, bot, stealth in visits
-            if not stealth
-        )  # fmt: skip
+        for entry, address, bot, stealth in visits:
+            hour = int(entry.at) // HOUR * HOUR
+            if stealth:
+                continue
+            if not self._first <= hour <= entry.at <= self._last:
+                self.left_out += 1
+                continue
+            who = address if self._addresses else b""
+            self._kinds[hour, self._domain(entry), bot.name, who, entry.status // 100] += 1
 
     @property
     def visits(self) -> int:

@@ -55,6 +55,27 @@ def test_what_is_refused(data: bytes, problem: str) -> None:
         parse("a.json", data, at=NOW)
 
 
+@pytest.mark.parametrize(
+    "prefixes",
+    [
+        pytest.param([f"{number}.0.0.0/8" for number in range(256)], id="the whole of IPv4 in pieces"),
+        pytest.param(["1.0.0.0/8", "3.0.0.0/8", "5.0.0.0/32"], id="one address more than two of the widest"),
+        pytest.param([f"{number:x}::/16" for number in range(0x2000, 0x2003)], id="three of the widest of IPv6"),
+    ],
+)
+def test_a_file_that_names_half_the_world_is_refused(prefixes: list[str]) -> None:
+    with pytest.raises(RangesError, match="too many addresses"):
+        parse("a.json", text(*prefixes).encode(), at=NOW)
+
+
+def test_a_file_may_name_the_same_addresses_more_than_once() -> None:
+    whole = ["17.0.0.0/8", "17.0.0.0/9", "17.128.0.0/9", "144.178.0.0/18", "2620:149::/32", "2620:149::/48"]
+    file = parse("applebot.json", text(*whole * 3).encode(), at=NOW)
+    assert file.prefixes == 18
+    assert file.span.addresses(4) == 2**24 + 2**14
+    assert file.span.addresses(6) == 2**96
+
+
 @given(
     st.lists(st.tuples(st.integers(0, 2**16), st.integers(24, 32)), min_size=1, max_size=20),
     st.integers(0, 2**16 + 300),

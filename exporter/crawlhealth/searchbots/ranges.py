@@ -18,6 +18,8 @@ MAX_BYTES: Final = 5_000_000
 MAX_PREFIXES: Final = 100_000
 WIDEST: Final = {4: 8, 6: 16}
 """Prefix lengths: no operator has more, and whoever was in such a range would count as verified."""
+MOST_ADDRESSES: Final = {4: 2 << (32 - WIDEST[4]), 6: 2 << (128 - WIDEST[6])}
+"""Addresses of one file in all, merged, for the same reason: as many as two of the widest prefixes."""
 OLD_AFTER: Final = 90 * 86_400.0
 """Seconds after which a file proves nothing any more on an address that it does not name."""
 _KEYS: Final = re.compile(
@@ -43,6 +45,10 @@ class Span:
         number = int(ip)
         place = bisect_right(self.starts[ip.version], number)
         return place > 0 and number <= self.ends[ip.version][place - 1]
+
+    def addresses(self, version: int) -> int:
+        """How many addresses of IPv4 or IPv6 it has."""
+        return sum(self.ends[version]) - sum(self.starts[version]) + len(self.starts[version])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,7 +108,11 @@ def parse(name: str, data: bytes, *, at: float) -> RangeFile:
         networks.append(_network(written))
     if not networks:
         raise RangesError("names no prefix")
-    return RangeFile(name=name, at=at, size=len(data), prefixes=len(networks), span=_span(networks))
+    span = _span(networks)
+    for version, most in MOST_ADDRESSES.items():
+        if span.addresses(version) > most:
+            raise RangesError(f"names too many addresses of IPv{version} in all: more than two /{WIDEST[version]}")
+    return RangeFile(name=name, at=at, size=len(data), prefixes=len(networks), span=span)
 
 
 def _written(document: object) -> Iterator[str]:

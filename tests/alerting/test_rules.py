@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from crawlhealth import bundle
-from crawlhealth.bundle.model import Alert, Group, Options, Record, Scope, Severity
+from crawlhealth.bundle.model import Alert, Group, Options, Record, Scope, Scoring, Severity
 
 ALERTING = Path(__file__).parents[2] / "alerting"
 RULES = sorted((ALERTING / "rules").glob("*.yml"))
@@ -182,3 +182,9 @@ def test_a_job_name_cannot_break_out_of_its_quotes(tmp_path: Path) -> None:
     assert promtool("check", "rules", *(tmp_path / name for name in names if "/rules/" in name)).returncode == 0
     down = rendered_rules(options)["CrawlExporterDown"]
     assert down["expr"].startswith('up{job="a\\"} or vector(1) or up{job=\\"\\\\"} == 0')
+
+
+def test_fleet_scoring_pages_for_no_exporter_where_none_is_scraped() -> None:
+    ours, fleet = (rendered_rules(Options(scoring=scoring))["CrawlExporterDown"]["expr"] for scoring in Scoring)
+    assert "absent(up" in ours
+    assert fleet.strip() == 'up{job="crawlhealth"} == 0'

@@ -282,7 +282,7 @@ def test_alerts_are_routed_and_muted_as_by_the_plain_configuration(objects: Obje
     plain = yaml.safe_load(bundle.render()["alerting/alertmanager.yml"])
     said = as_alertmanager(routing["spec"])
     [ours] = plain["route"]["routes"]
-    assert ours["matchers"] == ['alertname=~"Crawl.+"'], "else those of all that runs in the namespace"
+    assert ours["matchers"] == ['alertname=~"Crawl[A-Z].+"'], "else those of all that runs in the namespace"
     assert said == {
         "route": ours,
         "inhibit_rules": plain["inhibit_rules"],

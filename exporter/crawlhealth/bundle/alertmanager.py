@@ -80,7 +80,7 @@ INHIBITIONS: Final = (
 )  # fmt: skip
 """What is told once, by the alert that says most. The lesser alert goes on firing: its end is no recovery."""
 
-OURS: Final = 'alertname=~"Crawl.+"'
+OURS: Final = 'alertname=~"Crawl[A-Z].+"'
 """The matcher of every alert of the bundle, and of no other."""
 UPLINK: Final = "CrawlUplinkDown"
 """While it fires nothing is told of any site with the same group labels; it comes before anything can be."""

@@ -61,6 +61,7 @@ FAILING: Final = Alert(
     name="CrawlCanaryFailing",
     expr=(
         f'max by ({_ONE}) (max_over_time(crawlhealth_canary_success{{job="$job"}}[$window])) == 0\n'
+        f'and on ($on, canary, route) last_over_time(crawlhealth_canary_success{{job="$job"}}[15m] offset 50m)\n'
         f"unless on ($on, canary, route)\n"
         f'  max by ({_ONE}) (max_over_time(crawlhealth_canary_decoy_suspect{{job="$job"}}[$window])) == 1'
     ),

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import Final
 
-from crawlhealth.bundle.model import Alert, Group, Options, Scope, Severity
+from crawlhealth.bundle.model import Alert, Group, Options, Scope, Scoring, Severity
 
 
 def _alert(
@@ -32,6 +33,7 @@ def _alert(
     )
 
 
+_DOWN: Final = 'up{job="$job"} == 0'
 ALERTS: Final = (
     _alert(
         "CrawlUplinkDown",
@@ -59,7 +61,7 @@ ALERTS: Final = (
     ),
     _alert(
         "CrawlExporterDown",
-        expr='up{job="$job"} == 0 or absent(up{job="$job"})',
+        expr=f'{_DOWN} or absent(up{{job="$job"}})',
         minutes=5,
         severity=Severity.CRITICAL,
         summary="crawlhealth cannot be scraped: no site is being watched.",
@@ -186,6 +188,9 @@ ALERTS: Final = (
 )
 
 
-def groups(_options: Options) -> tuple[Group, ...]:
-    """The exporter's rules."""
-    return (Group(file="exporter", name="crawlhealth-exporter", rules=ALERTS),)
+def groups(options: Options) -> tuple[Group, ...]:
+    """The exporter's rules. With fleet scoring there may be no exporter at all."""
+    rules: tuple[Alert, ...] = ALERTS
+    if options.scoring is Scoring.FLEET:
+        rules = tuple(replace(one, expr=_DOWN) if one.name == "CrawlExporterDown" else one for one in ALERTS)
+    return (Group(file="exporter", name="crawlhealth-exporter", rules=rules),)

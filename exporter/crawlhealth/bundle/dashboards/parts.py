@@ -35,7 +35,7 @@ CONCURRENCY: Final = (
     Mapped(value=1, text="as usual", colour=colours.GOOD),
 )
 CONCURRENCY_STEPS: Final = ((None, colours.BAD), (0.01, colours.AMBER), (0.999, colours.GOOD))
-ALERTS: Final = 'ALERTS{alertname=~"Crawl.+",alertstate="firing"'
+ALERTS: Final = 'ALERTS{alertname=~"Crawl[A-Z].+",alertstate="firing"'
 """Begins the selector of what fires."""
 TO_SITE: Final = (
     "/d/crawlhealth-site?var-site=${__data.fields.site:percentencode}@groups"

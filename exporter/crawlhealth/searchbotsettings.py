@@ -87,7 +87,10 @@ class Quota:
     @property
     def first_day(self) -> date | None:
         """When the ramp begins, as written. Raises ValueError."""
-        return date.fromisoformat(self.begins) if self.begins else None
+        day = date.fromisoformat(self.begins) if self.begins else None
+        if day is not None and day.isoformat() != self.begins:  # weeks, and dates without hyphens
+            raise ValueError("no date as in 2026-12-01")
+        return day
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

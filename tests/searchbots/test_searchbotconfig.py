@@ -72,14 +72,35 @@ def test_everything_is_read(tmp_path: Path) -> None:
         pytest.param("tenants: {a: {}, b: {}}\n  targets: {t: {url: 'http://a/', tenant: a}}\n  logs: [{path: a.log, tenant: b, target: t}]", "belongs to the tenant 'a'", id="another's target"),
         pytest.param("tenants: {a: {domains: [s.example]}}\n  logs: [{path: a.log, tenant: a, domain: t.example}]", "none of its tenant's domains", id="another's log"),
         pytest.param("domains: {names: ['shop.example/x']}", "is no domain: write it as in shop.example", id="a path of it"),
+        pytest.param("tenants: {a: {}, b: {domains: [X.example]}}\n  logs: [{path: a.log, tenant: a, domain: x.example}]", "logs[0].domain: 'x.example' belongs to the tenant 'b', the log to 'a': leave it to one", id="another's domain"),
+        pytest.param("tenants: {a: {}, b: {domains: [x.example]}}\n  logs: [{path: a.log, tenant: a, domains: [y.example, x.example]}]", "logs[0].domains[1]: 'x.example' belongs to the tenant 'b'", id="another's among several"),
+        pytest.param("tenants: {a: {tokens: [{env: P}]}}", "tenants.a.tokens[0]: is one of push.tokens too: give", id="a token that pushes"),
+        pytest.param("tenants: {a: {domains: [a..b]}}", "tenants.a.domains[0]: 'a..b' is no domain", id="an empty label"),
+        pytest.param("domains: {names: ['http://x.example/path?q']}", "domains.names[0]: has more than host and port: write for", id="more than an origin"),
+        pytest.param("domains: {names: ['http://x.example?q']}", "domains.names[0]: has more than host and port", id="a query"),
+        pytest.param("logs: [{path: a.log, trusted_proxies: [10.0.0.0/8, 0.0.0.0/0]}]", "trusted_proxies[1]: '0.0.0.0/0' is everybody", id="everybody a proxy"),
+        pytest.param("logs: [{path: a.log, trusted_proxies: ['::/0']}]", "name your own proxies", id="everybody of IPv6"),
+        pytest.param("targets: {a: {url: 'http://a/', quota: {ramp: [5], begins: 20261201}}}", "write it as in 2026-12-01", id="no hyphens"),
+        pytest.param("targets: {a: {url: 'http://a/', quota: {ramp: [5], begins: 2026-W49-1}}}", "write it as in 2026-12-01", id="a week"),
+        pytest.param("targets: {a: {url: 'http://a/', quota: {ramp: [5, -1, 7]}}}", "quota.ramp[1]: is no number of visits", id="a wrong week"),
+        pytest.param("dependencies: {r: {url: 'rediss://a', ca_file: /nope.pem}}", "r.ca_file: there is no file '/nope.pem': name one", id="no certificates"),
         pytest.param("domains: {rdap: nowhere}", "write for instance https://rdap.org/", id="no service"),
         pytest.param("dependencies: {r: {url: 'http://a.example'}}", "write for instance redis://127.0.0.1:6379", id="no Redis"),
         pytest.param("dependencies: {r: {url: 'redis://a', username: b}}", "needs a password: add", id="half of it"),
     ],
 )  # fmt: skip
 def test_problems(tmp_path: Path, written: str, said: str) -> None:
-    problems = Folder(tmp_path, {"T": "sesame"}).problems(CONFIG + f"searchbots:\n  {written}\n")
+    folder = Folder(tmp_path, {"T": "sesame", "P": "mellon"})
+    problems = folder.problems(CONFIG + f"push: {{tokens: [{{env: P}}]}}\nsearchbots:\n  {written}\n")
     assert any(said in problem for problem in problems), problems
+
+
+def test_a_ramp_that_cannot_be_read_is_said_once(tmp_path: Path) -> None:
+    written = "searchbots: {targets: {a: {url: 'http://a/', quota: {ramp: [1, 2.5, x], begins: 2026-12-01}}}}\n"
+    problems = Folder(tmp_path).problems(CONFIG + written)
+    assert [problem.split(": ")[1] for problem in problems] == [
+        f"searchbots.targets.a.quota.ramp[{week}]" for week in (1, 2)
+    ]
 
 
 def test_a_password_in_a_url_is_refused_and_not_shown(tmp_path: Path) -> None:

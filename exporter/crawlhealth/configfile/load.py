@@ -39,6 +39,7 @@ from crawlhealth.configfile.rules import (
     check_sites,
 )
 from crawlhealth.configfile.searchbots import check_searchbots
+from crawlhealth.configfile.tenants import check_tokens_apart
 from crawlhealth.hosts import HostIndex
 from crawlhealth.scoresettings import AdviceSettings, ScoreSettings
 from crawlhealth.searchbotsettings import SearchbotSettings
@@ -176,6 +177,7 @@ def _check(
     check_maintenance(document, written.maintenance, dict.fromkeys((*written.sites, *_names(document, "sites"))))
     check_uplink(document, written.uplink)
     check_searchbots(document, written.searchbots)
+    check_tokens_apart(document, written.searchbots, written.push)
 
 
 def _without(problems: Iterable[Problem], outside: Iterable[str]) -> list[Problem]:

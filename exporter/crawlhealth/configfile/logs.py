@@ -22,7 +22,9 @@ _NEEDED: Final = {
 }
 """What an nginx log_format must have, by a pattern."""
 _TOUCHING: Final = re.compile(r"\$(?:\{[a-z0-9_]+\}|[a-z0-9_]+)(?=\$)")
-_DOMAIN: Final = re.compile(r"[a-z0-9_](?:[a-z0-9_.-]{0,251}[a-z0-9_])?", re.IGNORECASE)
+_DOMAIN: Final = re.compile(
+    r"(?=.{1,253}\Z)[a-z0-9_](?:[a-z0-9_-]{0,62})(?:\.[a-z0-9_][a-z0-9_-]{0,62})*", re.IGNORECASE
+)
 
 
 def check_logs(document: Document, logs: Sequence[LogSettings]) -> None:
@@ -37,9 +39,9 @@ def check_logs(document: Document, logs: Sequence[LogSettings]) -> None:
             if getattr(log, name):
                 check_name(document, getattr(log, name), (*steps, name), key=False)
         if log.domain:
-            _check_domain(document, log.domain, (*steps, "domain"))
+            check_domain(document, log.domain, (*steps, "domain"))
         for place, domain in enumerate(log.domains):
-            _check_domain(document, domain, (*steps, "domains", place))
+            check_domain(document, domain, (*steps, "domains", place))
         if log.domain and log.domains:
             document.report((*steps, "domain"), "stands beside domains: keep one of them", key=True)
         for place, written in enumerate(log.trusted_proxies):
@@ -76,13 +78,18 @@ def _check_format(document: Document, written: str, steps: Steps) -> None:
         document.report(steps, f"has nothing between {touching[0]} and the next variable: put a blank there")
 
 
-def _check_domain(document: Document, domain: str, steps: Steps) -> None:
+def check_domain(document: Document, domain: str, steps: Steps) -> None:
+    """A name as in shop.example, without scheme, port and path."""
     if not _DOMAIN.fullmatch(domain):
         document.report(steps, f"{quoted(domain)} is no domain: write it as in shop.example")
 
 
 def _check_network(document: Document, written: str, steps: Steps) -> None:
     try:
-        ipaddress.ip_network(written, strict=False)
+        network = ipaddress.ip_network(written, strict=False)
     except ValueError:
         document.report(steps, f"{quoted(written)} is no network: write it as in 10.0.0.0/8 or 2001:db8::1")
+        return
+    if network.prefixlen == 0:
+        message = "is everybody, who could then pass for any bot: name your own proxies, as in 10.0.0.0/8"
+        document.report(steps, f"{quoted(written)} {message}")

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import re
 from datetime import timedelta
 from typing import Final
 from urllib.parse import urlsplit
 
-from crawlhealth.configfile.logs import check_logs
+from crawlhealth.configfile.logs import check_domain, check_logs
 from crawlhealth.configfile.rules import check_name
 from crawlhealth.configfile.tenants import check_tenants
 from crawlhealth.searchbotsettings import Dependency, DomainSettings, ResolverSettings, SearchbotSettings, endpoint
@@ -17,7 +18,6 @@ from crawlhealth.yamlfile.tree import quoted
 MOST_CONCURRENT: Final = 1000
 SHORTEST_REFRESH: Final = timedelta(hours=1)
 _FILE: Final = re.compile(r"[A-Za-z0-9_-]{1,100}\.json")
-_HOST: Final = re.compile(r"(?=.{1,253}\Z)[a-z0-9_](?:[a-z0-9_-]{0,62})(?:\.[a-z0-9_][a-z0-9_-]{0,62})*", re.IGNORECASE)
 
 
 def check_searchbots(document: Document, settings: SearchbotSettings) -> None:
@@ -67,10 +67,12 @@ def _check_domains(document: Document, settings: DomainSettings) -> None:
     steps: Steps = ("searchbots", "domains")
     for number, written in enumerate(settings.names):
         place = (*steps, "names", number)
-        if "://" in written:
-            _check_url(document, written, place, ("http", "https"), "http://shop.example:8080")
-        elif not _HOST.fullmatch(written):
-            document.report(place, f"{quoted(written)} is no domain: write it as in shop.example")
+        if "://" not in written:
+            check_domain(document, written, place)
+            continue
+        _check_url(document, written, place, ("http", "https"), "http://shop.example:8080")
+        if document.sound(*place) and written.rstrip("/").count("/") + sum(map(written.count, "?#")) > 2:
+            document.report(place, "has more than host and port: write for instance http://shop.example:8080")
     _check_url(document, settings.rdap, (*steps, "rdap"), ("http", "https"), "https://rdap.org/")
 
 
@@ -78,6 +80,10 @@ def _check_dependency(document: Document, dependency: Dependency, steps: Steps) 
     _check_url(document, dependency.url, (*steps, "url"), ("redis", "rediss"), "redis://127.0.0.1:6379")
     if dependency.username and dependency.password is None:
         document.report((*steps, "username"), "needs a password: add password: {env: NAME}", key=True)
+    file = dependency.ca_file
+    if file is not None and not os.path.isfile(file):  # pathlib raises where a name is too long
+        message = f"there is no file {quoted(str(file), 300)}: name one with the certificates of its authority"
+        document.report((*steps, "ca_file"), message)
     if not timedelta(milliseconds=100) <= dependency.timeout <= timedelta(seconds=60):
         document.report((*steps, "timeout"), "must be from 100ms to 1m: write for instance 5s")
 

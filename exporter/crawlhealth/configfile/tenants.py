@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-import re
 from typing import Final
 
+from crawlhealth.config import PushSettings, PushToken
+from crawlhealth.configfile.logs import check_domain
 from crawlhealth.configfile.rules import check_name
 from crawlhealth.searchbotsettings import OTHER_TARGET, LogSettings, Quota, SearchbotSettings, Tenant
 from crawlhealth.yamlfile.binding import nearest
@@ -15,7 +16,6 @@ from crawlhealth.yamlfile.tree import Scalar, quoted
 MOST_STEPS: Final = 104
 """Weeks of a ramp."""
 MOST_VISITS: Final = 1_000_000_000
-_DOMAIN: Final = re.compile(r"[a-z0-9_](?:[a-z0-9_.-]{0,251}[a-z0-9_])?", re.IGNORECASE)
 
 
 def check_tenants(document: Document, settings: SearchbotSettings) -> None:
@@ -40,12 +40,21 @@ def check_tenants(document: Document, settings: SearchbotSettings) -> None:
         _check_log(document, settings, log, ("searchbots", "logs", number))
 
 
+def check_tokens_apart(document: Document, settings: SearchbotSettings, push: PushSettings) -> None:
+    """No token of a tenant is one of `push.tokens`: it would be good for more than what is the tenant's."""
+    pushing = {(token.token if isinstance(token, PushToken) else token).reveal() for token in push.tokens}
+    for tenant in settings.tenants.values():
+        for place, token in enumerate(tenant.tokens):
+            if token.reveal() in pushing:
+                where: Steps = ("searchbots", "tenants", tenant.name, "tokens", place)
+                document.report(where, "is one of push.tokens too: give the tenant a token of its own", secret=True)
+
+
 def _check_domains(document: Document, tenant: Tenant, steps: Steps, known: dict[str, str]) -> None:
     for place, domain in enumerate(tenant.domains):
         where = (*steps, "domains", place)
-        if not _DOMAIN.fullmatch(domain):
-            document.report(where, f"{quoted(domain)} is no domain: write it as in shop.example")
-        elif known.setdefault(domain.lower(), tenant.name) != tenant.name:
+        check_domain(document, domain, where)
+        if known.setdefault(domain.lower(), tenant.name) != tenant.name:
             document.report(where, f"belongs to the tenant {quoted(known[domain.lower()])} already: leave it to one")
 
 
@@ -70,14 +79,16 @@ def _check_tenant(document: Document, settings: SearchbotSettings, tenant: str, 
 
 
 def _check_quota(document: Document, quota: Quota, steps: Steps) -> None:
-    if (quota.day is None) == (not quota.ramp):
+    whole = document.sound(*steps, "day") and document.sound(*steps, "ramp")
+    if whole and (quota.day is None) == (not quota.ramp):
         document.report(steps, "needs one of day and ramp: write {day: 500}, or {ramp: [500, 800, 1200, 2000]}")
     if len(quota.ramp) > MOST_STEPS:
         document.report((*steps, "ramp"), f"has more than {MOST_STEPS} weeks: the last step holds on, leave some out")
-    for name, value in (("day", quota.day), *(("ramp", step) for step in quota.ramp)):
+    ramp = (((*steps, "ramp", week), visits) for week, visits in enumerate(quota.ramp))
+    for place, value in (((*steps, "day"), quota.day), *ramp):
         if value is not None and not 0 <= value <= MOST_VISITS:
-            document.report((*steps, name), "is no number of visits of a day: write for instance 500")
-    if quota.begins and not quota.ramp:
+            document.report(place, "is no number of visits of a day: write for instance 500")
+    if whole and quota.begins and not quota.ramp:
         document.report((*steps, "begins"), "is when a ramp begins: add ramp: [500, 800, 1200, 2000]", key=True)
     try:
         _ = quota.first_day
@@ -95,11 +106,13 @@ def _check_log(document: Document, settings: SearchbotSettings, log: LogSettings
         document.report((*steps, "target"), message)
     elif target is not None and target.tenant != log.tenant:
         document.report((*steps, "target"), f"belongs to the tenant {quoted(target.tenant)}, the log to another")
-    tenant = settings.tenants.get(log.tenant)
-    if tenant is None or not tenant.domains or log.target:
-        return
-    own = {domain.lower() for domain in tenant.domains}
-    for name, domain in (("domain", log.domain), *(("domains", each) for each in log.domains)):
-        if domain and domain.lower() not in own:
-            message = f"{quoted(domain)} is none of its tenant's domains: {nearest(domain, own)}"
-            document.report((*steps, name), message)
+    owners = {domain.lower(): tenant.name for tenant in settings.tenants.values() for domain in tenant.domains}
+    own = {domain for domain, owner in owners.items() if owner == log.tenant}
+    several = (((*steps, "domains", place), domain) for place, domain in enumerate(log.domains))
+    for where, domain in (((*steps, "domain"), log.domain), *several):
+        owner = owners.get(domain.lower(), log.tenant)
+        if domain and owner != log.tenant and log.tenant in settings.tenants:
+            message = f"{quoted(domain)} belongs to the tenant {quoted(owner)}, the log to {quoted(log.tenant)}"
+            document.report(where, f"{message}: leave it to one")
+        elif domain and own and domain.lower() not in own and not log.target:
+            document.report(where, f"{quoted(domain)} is none of its tenant's domains: {nearest(domain, own)}")

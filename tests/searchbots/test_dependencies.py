@@ -123,6 +123,7 @@ def said(connection: socket.socket, data: bytes) -> None:
     [
         pytest.param(b"-LOADING Redis is loading the dataset in memory\r\n", "with LOADING", id="still loading"),
         pytest.param(b"HTTP/1.1 400 Bad Request\r\n", "with HTTP/1.1", id="another protocol"),
+        pytest.param(b"-ERR\nERROR all is lost\r\n", "with ERR$", id="a line of its own"),
         pytest.param(b"x" * 5000, "does not speak", id="endless"),
         pytest.param(b"+PO", "no answer within 0.3 s", id="half an answer"),
         pytest.param(b"\xff\xfe\r\n", "answers a PING", id="bytes"),

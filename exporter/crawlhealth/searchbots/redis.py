@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import socket
 import ssl
 import time
@@ -78,4 +79,5 @@ def _ask(sock: socket.socket, words: tuple[str, ...], left: Callable[[], float])
 
 def _word(answer: bytes) -> str:
     """The kind of an error, as in NOAUTH: what follows may hold anything."""
-    return answer[:32].decode("ascii", "replace").split(" ")[0].lstrip("-+") or "nothing"
+    word = re.match(rb"[-+]*([!-~]*)", answer[:32])
+    return (word[1].decode() if word else "") or "nothing"

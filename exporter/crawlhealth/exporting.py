@@ -13,7 +13,7 @@ import click
 from crawlhealth import ownership
 from crawlhealth.config import Config
 from crawlhealth.history import FILE_NAME, HistoryError, Past, reading
-from crawlhealth.history.visits import read_hours
+from crawlhealth.history.visits import read_hours, visited_hours
 from crawlhealth.options import CONFIG, SHARD, when
 from crawlhealth.shard import Shard
 from crawlhealth.tally import Slot
@@ -53,6 +53,7 @@ def export(
 ) -> None:
     """Write the history as JSON lines, one window each, which `import` takes back exactly.
 
+    Visits of search bots are no windows, and written with --openmetrics only.
     May run while `serve` runs. Only what is configured is written, and of the sites only the shard's. What has left,
     and how much is here of other shards, is told on standard error.
     """
@@ -79,6 +80,9 @@ def export(
                 )
                 out.writelines(line.encode() for line in backfill.lines())
             else:
+                out.write(b"")  # a file of its own is there even when nothing is in it
+                if not names and (hours := visited_hours(connection, past.since, past.until)):
+                    click.echo(f"left out: {hours} hours of search bots' visits (--openmetrics has them)", err=True)
                 for _, slots in chosen.windows(past.windows(connection)):
                     out.writelines(map(as_line, slots))
     except HistoryError as error:

@@ -53,6 +53,15 @@ def test_a_cut_file_replaces_nothing_and_nothing_is_taken_beside_it() -> None:
     assert kept() == 2000
 
 
+def test_an_export_without_them_says_so_and_leaves_a_file() -> None:
+    Path("good.log").write_text(written(time.time() - 7200))
+    run("good.log")
+    result = CliRunner().invoke(main, ["export", "--out", "h.jsonl"])
+    assert (result.exit_code, result.stdout) == (0, "")
+    assert result.stderr == "left out: 1 hours of search bots' visits (--openmetrics has them)\n"
+    assert Path("h.jsonl").read_bytes() == b""
+
+
 def test_visits_of_times_that_the_history_does_not_keep_are_left_out_and_told() -> None:
     now = time.time()
     times = ("01/Jan/1900:00:00:00", "01/Jan/1970:00:00:00", "01/Jan/9999:00:00:00")

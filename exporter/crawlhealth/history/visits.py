@@ -78,6 +78,14 @@ def read_hours(connection: sqlite3.Connection, since: float, until: float) -> li
     ]
 
 
+def visited_hours(connection: sqlite3.Connection, since: float, until: float) -> int:
+    """How many hours with visits began in a time; 0 in a history of a version that knew none."""
+    if connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'visit_hours'").fetchone() is None:
+        return 0
+    query = "SELECT count(DISTINCT hour) FROM visit_hours WHERE hour >= ? AND hour < ?"
+    return int(connection.execute(query, (since, until)).fetchone()[0])
+
+
 def create(connection: sqlite3.Connection) -> None:
     """The tables, new in this version of the schema."""
     for statement in (

@@ -196,12 +196,52 @@ def test_what_was_never_told_has_no_end_at_all(tmp_path: Path) -> None:
 )
 def test_an_answer_that_cannot_be_read_is_an_error(body: bytes) -> None:
     with pytest.raises(ExpiryError):
-        end_of(body)
+        end_of(body, "shop.example", now=NOW)
+
+
+def told(end: str, **more: object) -> bytes:
+    return json.dumps({"events": [{"eventAction": "expiration", "eventDate": end}], **more}).encode()
+
+
+@pytest.mark.parametrize(
+    ("body", "problem"),
+    [
+        pytest.param(told("0001-01-01T00:00:00Z"), "0001-01-01, which is no end", id="the first day of all"),
+        pytest.param(told("0001-01-01T00:00:00+14:00"), "no end", id="a day before the first"),
+        pytest.param(told("1970-01-01T00:00:00Z"), "1970-01-01, which is no end", id="no time"),
+        pytest.param(told("9999-12-31T23:59:59-14:00"), "9999-12-31, which is no end", id="never"),
+        pytest.param(told("2027-03-01T00:00:00Z", ldhName="other.example"), "of another name than shop", id="another"),
+        pytest.param(told("2027-03-01T00:00:00Z", ldhName=7), "of another name than shop", id="no name"),
+    ],
+)
+def test_an_end_that_no_registration_has_and_the_end_of_another_are_errors(body: bytes, problem: str) -> None:
+    with pytest.raises(ExpiryError, match=problem):
+        end_of(body, "shop.example", now=NOW)
+
+
+def test_an_answer_of_the_name_in_other_letters_is_its_own() -> None:
+    assert end_of(told("2027-03-01T00:00:00Z", ldhName="SHOP.example."), "shop.example", now=NOW) == 1_803_859_200.0
+
+
+def test_an_answer_of_another_name_changes_nothing_and_one_of_the_parent_is_asked_again(tmp_path: Path) -> None:
+    shelf = Shelf(tmp_path / FILE_NAME, now=NOW)
+    clock, of = Clock(), "shop.example"
+    with web(lambda _method, _path: (200, {}, told("2027-03-01T00:00:00Z", ldhName=of))) as server:
+        expiries = Expiries(lambda: ("www.shop.example",), server.url, LOOKER, shelf=shelf, clock=clock)
+        settled(expiries)
+        ((_, known, problem),) = expiries.known()
+        assert (known is not None, problem) == (True, None)
+        of = "other.example"
+        clock.now += 86_401
+        settled(expiries)
+        problem = "the answer is of another name than shop.example"
+        assert list(expiries.known()) == [("www.shop.example", known, problem)]
+    shelf.close()
 
 
 def test_a_date_without_a_zone_is_utc() -> None:
     body = b'{"events": [{"eventAction": "expiration", "eventDate": "2027-03-01T00:00:00"}]}'
-    assert end_of(body) == 1_803_859_200.0
+    assert end_of(body, "shop.example", now=NOW) == 1_803_859_200.0
 
 
 @pytest.mark.parametrize(

@@ -24,10 +24,19 @@ TIMEOUT: Final = 20.0
 MOST_REDIRECTS: Final = 5
 MOST_AT_ONCE: Final = 2
 """Registries refuse who asks for much at once."""
+YEAR: Final = 365.25 * 86_400.0
+LONGEST_OVER: Final = 10 * YEAR
+LONGEST_AHEAD: Final = 110 * YEAR
+"""Some registries sell a hundred years; "never" and "unknown" are written as ends that lie beyond these."""
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class ExpiryError(Exception):
     """The end of a registration could not be found out; the message says why."""
+
+
+class AnotherNameError(ExpiryError):
+    """The answer is of another name than was asked for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,18 +58,28 @@ def registrations(domain: str) -> tuple[str, ...]:
     return ()
 
 
-def end_of(body: bytes) -> float:
-    """The end of the registration that an RDAP answer tells of, unix seconds. Raises ExpiryError."""
+def end_of(body: bytes, name: str, *, now: float) -> float:
+    """The end of a name's registration that an RDAP answer tells of, unix seconds.
+
+    Raises ExpiryError: AnotherNameError where the answer is of another name; also for an end that none has.
+    """
     try:
         document = json.loads(body)
+        told = document.get("ldhName") or name  # which a service may leave out
         events = document["events"]
         written = [event["eventDate"] for event in events if event.get("eventAction") == "expiration"]
         moments = [datetime.fromisoformat(text) for text in written]
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise ExpiryError("the answer is no RDAP that can be read") from error
+    if not isinstance(told, str) or told.lower().rstrip(".") != name.lower():
+        raise AnotherNameError(f"the answer is of another name than {name}")
     if not moments:
         raise ExpiryError("the answer tells of no end")
-    return max((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() for moment in moments)
+    end = max(moment if moment.tzinfo else moment.replace(tzinfo=UTC) for moment in moments)
+    seconds = (end - _EPOCH).total_seconds()
+    if not -LONGEST_OVER <= seconds - now <= LONGEST_AHEAD:
+        raise ExpiryError(f"the answer tells of {end.date()}, which is no end of a registration")
+    return seconds
 
 
 class Expiries:
@@ -116,7 +135,11 @@ class Expiries:
             url = f"{self._service().rstrip('/')}/domain/{quote(name)}"
             looked = self._look(url, timeout=TIMEOUT, redirects=MOST_REDIRECTS, accept="application/rdap+json")
             if looked.status == 200:
-                return end_of(looked.body)
+                try:
+                    return end_of(looked.body, name, now=self._clock())
+                except AnotherNameError as error:  # some answer for www.shop.example with shop.example
+                    why = str(error)
+                    continue
             if looked.status not in (400, 404):
                 raise ExpiryError(looked.detail or f"HTTP {looked.status}")
             why = f"no registration of it is known (HTTP {looked.status})"

@@ -177,7 +177,11 @@ VERIFICATION_LOOKUPS = _counter(
     "Addresses looked up by result; refused are those that found no room to wait.", "result",
 )  # fmt: skip
 RANGES_TIME = _gauge("log_ranges_timestamp_seconds", "When a file of published ranges was written.", "file")
-RANGES_GOOD = _gauge("log_ranges_good", "0 while a file of ranges is not good or cannot be fetched anew.", "file")
+RANGES_GOOD = _gauge(
+    "log_ranges_good",
+    "0 while a file of ranges is not good or cannot be fetched anew; `*`: while the folder cannot be read.",
+    "file",
+)
 TARGET_UP = _gauge("target_up", "1 if the target answered the last probe.", "target")
 TARGET_PROBES = _counter("target_probes_total", "Probes of a target by what came of them.", "target", "result")
 TARGET_SECONDS = _gauge("target_response_seconds", "How long the last probe's answer took.", "target")

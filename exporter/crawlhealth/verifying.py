@@ -91,7 +91,7 @@ def _judged(bot: Bot, ip: IP, ranges: Ranges, facts: Facts | None, now: float) -
     said = ranges.holds(bot, ip, now)[1] if bot.method in (Method.RANGES, Method.BOTH) else ""
     if identity is None:
         assert facts is not None, "asked where the DNS decides"
-        identity, why = by_dns(bot, ip, facts)
+        identity, why = by_dns(bot, ip, facts, ranges)
     return Explained(bot=bot, identity=identity, why=why, ranges=said)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import json
+import os
 import time
 from pathlib import Path
 
@@ -126,12 +127,56 @@ def test_a_folder_that_cannot_be_read_leaves_what_was_known(tmp_path: Path) -> N
     (place / "unknown.json").write_text(text("1.2.3.0/24"))
     assert folder.read(place)
     place.rename(tmp_path / "gone")
+    assert folder.read(place)
     assert not folder.read(place)
     assert list(folder.ranges.files) == ["duckduckbot.json"]
-    assert list(folder.problems) == [""]
+    assert folder.problems == {"": "cannot be read: No such file or directory"}
     (tmp_path / "gone").rename(place)
-    assert not folder.read(place)
+    assert folder.read(place)
+    assert list(folder.ranges.files) == ["duckduckbot.json"]
     assert folder.problems == {}
+
+
+def test_a_bad_entry_costs_itself_only(tmp_path: Path) -> None:
+    folder = RangeFolder(BOTS)
+    (tmp_path / "bingbot.json").symlink_to("bingbot.json")
+    (tmp_path / "gptbot.json").symlink_to("nowhere.json")
+    (tmp_path / "claudebot.json").mkdir()
+    os.mkfifo(tmp_path / "searchbot.json")
+    (tmp_path / "duckduckbot.json").write_text(text("1.2.3.0/24"))
+    assert folder.read(tmp_path)
+    assert list(folder.ranges.files) == ["duckduckbot.json"]
+    assert folder.problems == {
+        "bingbot.json": "cannot be read: Too many levels of symbolic links",
+        "claudebot.json": "is no file",
+        "gptbot.json": "cannot be read: No such file or directory",
+        "searchbot.json": "is no file",
+    }
+    (tmp_path / "bingbot.json").unlink()
+    (tmp_path / "bingbot.json").write_text(text("1.2.4.0/24"))
+    assert folder.read(tmp_path)
+    assert sorted(folder.ranges.files) == ["bingbot.json", "duckduckbot.json"]
+    (tmp_path / "bingbot.json").unlink()
+    (tmp_path / "bingbot.json").symlink_to("bingbot.json")
+    folder.read(tmp_path)
+    assert "bingbot.json" in folder.ranges.files, "the last good one holds"
+    assert "bingbot.json" in folder.problems
+
+
+def test_a_file_that_was_never_fetched_is_said_to_be_missing(tmp_path: Path) -> None:
+    def get(url: str) -> bytes:
+        raise OSError("refused")
+
+    folder = RangeFolder(BOTS)
+    folder.read(tmp_path)
+    folder.refresh({"bingbot.json": RangeSource(url="https://bing.example/bot.json")}, get, NOW)
+    folder.read(tmp_path)
+    folder.read(tmp_path)
+    assert folder.problems == {"bingbot.json": "could not be fetched anew: refused"}
+    assert folder.ranges.unread_of(bot("bingbot"))
+    folder.refresh({}, get, NOW)
+    folder.read(tmp_path)
+    assert folder.problems == {}, "nobody wants it any more"
 
 
 def test_looking_an_address_up_takes_microseconds() -> None:

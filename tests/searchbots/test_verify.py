@@ -317,6 +317,48 @@ def test_a_file_of_ranges_is_read_again_when_it_changes(tmp_path: Path) -> None:
         assert bench.verifier.identify("20.191.45.213", duck) is Identity.UNVERIFIED
 
 
+def test_a_file_of_ranges_that_cannot_be_read_makes_nobody_fake(tmp_path: Path) -> None:
+    folder = tmp_path / "ranges"
+    folder.mkdir()
+    prefixes = json.dumps({"prefixes": [{"ipv4Prefix": "17.241.208.160/27"}]})
+    (folder / "applebot.json").write_text(prefixes)
+    (folder / "user-triggered-fetchers-google.json").write_text(prefixes)
+    broken = ("bingbot.json", "user-triggered-fetchers.json")
+    for name in broken:
+        (folder / name).symlink_to(name)  # leads to itself
+    clock = Clock(time.time())
+    with serving(Zone()) as server, verifying(server, tmp_path, ranges=folder, clock=clock) as bench:
+        assert bench.who("17.241.208.161", "Applebot") is Identity.VERIFIED, "its own file is good"
+        assert bench.who("11.0.0.9", "Applebot") is Identity.FAKE
+        assert bench.who("11.0.0.9", "bingbot") is Identity.UNVERIFIED, "its ranges may name it"
+        assert bench.who("11.0.0.9", "Google user-triggered") is Identity.UNVERIFIED, "one of its files may"
+        for name in broken:
+            (folder / name).unlink()
+            (folder / name).write_text(prefixes)
+        clock.now += 61
+        bench.verifier.renew()
+        assert bench.who("11.0.0.9", "bingbot") is Identity.FAKE
+        assert bench.who("11.0.0.9", "Google user-triggered") is Identity.FAKE
+
+
+def test_while_the_folder_of_ranges_cannot_be_read_nobody_is_fake_by_the_dns_alone(tmp_path: Path) -> None:
+    folder = tmp_path / "ranges"
+    folder.symlink_to(folder)
+    clock = Clock(time.time())
+    with serving(Zone()) as server, verifying(server, tmp_path, ranges=folder, clock=clock) as bench:
+        assert bench.who("11.0.0.9", "Applebot") is Identity.UNVERIFIED
+        assert bench.who("11.0.0.9", "YandexBot") is Identity.FAKE, "no ranges could prove it"
+        folder.unlink()
+        folder.mkdir()
+        clock.now += 61
+        bench.verifier.renew()
+        assert bench.who("11.0.0.9", "Applebot") is Identity.FAKE, "there is none of Applebot's: the DNS decides"
+        folder.rmdir()
+        clock.now += 61
+        bench.verifier.renew()
+        assert bench.who("11.0.0.9", "Applebot") is Identity.UNVERIFIED
+
+
 def test_nothing_is_waited_for_while_a_look_up_hangs(tmp_path: Path) -> None:
     zone = Zone()
     zone.dead = SILENT

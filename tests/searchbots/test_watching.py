@@ -61,6 +61,7 @@ def test_metrics(tmp_path: Path, secure: RawServer) -> None:
         (tmp_path / "ranges").mkdir()
         (tmp_path / "ranges" / "duckduckbot.json").write_text('{"prefixes": ["20.191.45.212"]}')
         (tmp_path / "ranges" / "bingbot.json").write_text("<html>")
+        (tmp_path / "ranges" / "applebot.json").symlink_to("applebot.json")
         exporter = Exporter(tmp_path, config).start()
         try:
             exporter.wait_for("crawlhealth_redirect_loop", 2)
@@ -80,11 +81,29 @@ def test_metrics(tmp_path: Path, secure: RawServer) -> None:
             )
             assert value("crawlhealth_domain_expiry_lookup_success", domain="shop.invalid") == 1
             assert value("crawlhealth_log_ranges_good", file="bingbot.json") == 0
+            assert value("crawlhealth_log_ranges_good", file="applebot.json") == 0
             assert value("crawlhealth_log_ranges_good", file="duckduckbot.json") == 1
+            assert value("crawlhealth_log_ranges_good", file="*") is None
             assert value("crawlhealth_log_verification_waiting") == 0
         finally:
             exporter.stop()
         assert "Traceback" not in exporter.log()
+
+
+def test_a_folder_of_ranges_that_is_not_there_yet_shows(tmp_path: Path) -> None:
+    config = """
+        searchbots:
+          ranges: ./ranges
+          refresh: {bingbot.json: {url: 'http://127.0.0.1:1/'}}
+    """
+    exporter = Exporter(tmp_path, config).start()
+    try:
+        exporter.wait_for("crawlhealth_log_ranges_good", 0, file="*")
+        until(
+            lambda: exporter.value("crawlhealth_log_ranges_good", file="bingbot.json") == 0, 10, "its fetch has failed"
+        )
+    finally:
+        exporter.stop()
 
 
 def test_visits_are_counted_by_who_came_once_that_is_known(tmp_path: Path) -> None:

@@ -42,7 +42,7 @@ def inquire(
             asked.setdefault(ip, []).append((address, bot))
     for ip, facts in asyncio.run(_look(asked, settings, now, advance)).items():
         for address, bot in asked[ip]:
-            known[address, bot.name] = by_dns(bot, ip, facts)[0]
+            known[address, bot.name] = by_dns(bot, ip, facts, folder.ranges)[0]
 
     def identify(address: str, bot: Bot) -> Identity | None:
         return known.get((address, bot.name), Identity.UNVERIFIED)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import stat
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Final
@@ -31,39 +32,62 @@ class RangeFolder:
         self._folder: Path | None = None
         self._seen: dict[str, _Stamp] = {}
         self._due: dict[str, float] = {}
+        self._bad: dict[str, str] = {}
+        self._unfetched: dict[str, str] = {}
         self.ranges = Ranges()
-        self.problems: dict[str, str] = {}
-        """Why files are not used, by name; empty while all are good."""
+
+    @property
+    def problems(self) -> dict[str, str]:
+        """Why files are not used or could not be fetched anew, by name, the folder's under an empty one; else empty."""
+        return {**self._unfetched, **self._bad}
 
     def read(self, folder: Path | None) -> bool:
-        """Look for what has changed; whether anything has. Never raises for what a file holds."""
+        """Look for what has changed; whether anything has. Never raises for what a file or the folder holds."""
         if folder != self._folder:
-            self._folder, self._seen, self.problems = folder, {}, {}
-            changed = bool(self.ranges.files)
-            self.ranges = Ranges()
+            self._folder, self._seen, self._due, self._bad, self._unfetched = folder, {}, {}, {}, {}
+            files = {}
         else:
-            changed = False
-        found = self._found()
-        if found is None:
-            return changed
-        files = {name: file for name, file in self.ranges.files.items() if name in found}
-        changed = changed or len(files) != len(self.ranges.files)
-        self.problems = {name: why for name, why in self.problems.items() if name in found}
-        for name, stamp in found.items():
-            if self._seen.get(name) != stamp:
-                good = self._read(name)
-                changed = changed or good is not None
-                if good is not None:
-                    files[name] = good
-        self._seen = found
+            files = dict(self.ranges.files)
+        try:
+            found, bad = self._found()
+        except OSError as error:
+            bad = {**self._bad, "": _said(error)}
+        else:
+            files = {name: file for name, file in files.items() if name in found or name in bad}
+            self._take(found, files, bad)
+        for name, why in bad.items():
+            if self._bad.get(name) != why:
+                kept = "what was known of it holds" if name in files or (not name and files) else "it is left out"
+                log.warning("ranges %s %s: %s", folder if not name or folder is None else folder / name, why, kept)
+        self._bad = bad
+        unread = {name: why for name, why in self.problems.items() if name not in files}
+        changed = files != self.ranges.files or unread != self.ranges.unread
         if changed:
-            self.ranges = Ranges(files)
+            self.ranges = Ranges(files, unread)
         return changed
+
+    def _take(self, found: dict[str, _Stamp], files: dict[str, RangeFile], bad: dict[str, str]) -> None:
+        """Read the files that have changed. One that cannot be opened is tried again each time, as rights may change."""
+        seen = dict(found)
+        for name, stamp in found.items():
+            if self._seen.get(name) == stamp:
+                if name in self._bad:
+                    bad[name] = self._bad[name]
+                continue
+            try:
+                files[name] = self._read(name)
+            except RangesError as error:
+                bad[name] = str(error)
+            except OSError as error:
+                bad[name] = _said(error)
+                del seen[name]
+        self._seen = seen
 
     def refresh(self, sources: Mapping[str, RangeSource], get: Get, now: float) -> None:
         """Fetch what is due, into the folder: a file is replaced by a good one only, and at once."""
         if self._folder is None:
             return
+        self._unfetched = {name: why for name, why in self._unfetched.items() if name in sources}
         for name, source in sources.items():
             if name not in self._due:
                 written = self._written(name)
@@ -76,45 +100,43 @@ class RangeFolder:
                 self._replace(name, data, now)
             except (RangesError, OSError) as error:
                 self._due[name] = now + min(RETRY, source.every.total_seconds())
-                self.problems[name] = f"could not be fetched anew: {error}"
+                self._unfetched[name] = f"could not be fetched anew: {error}"
                 log.warning("ranges %s could not be fetched anew, the last ones hold: %s", name, error)
             else:
                 self._due[name] = now + source.every.total_seconds()
-                self.problems.pop(name, None)
+                self._unfetched.pop(name, None)
 
-    def _found(self) -> dict[str, _Stamp] | None:
-        """The files that belong to bots; None where the folder cannot be looked at, so that all stay as they are."""
+    def _found(self) -> tuple[dict[str, _Stamp], dict[str, str]]:
+        """The files that belong to bots, and why others of such a name are none. OSError: the folder cannot be read."""
         if self._folder is None:
-            return {}
-        try:
-            with os.scandir(self._folder) as entries:
-                named = [entry for entry in entries if any(belongs(entry.name, bot) for bot in self._bots)]
-                stats = [(entry.name, entry.stat()) for entry in named[:MOST_FILES] if entry.is_file()]
-        except OSError as error:
-            if self.problems.get("") != str(error):
-                log.warning("the folder of ranges cannot be read: %s", error)
-            self.problems[""] = str(error)
-            return None
-        self.problems.pop("", None)
-        return {name: (stat.st_mtime_ns, stat.st_size) for name, stat in stats}
+            return {}, {}
+        found: dict[str, _Stamp] = {}
+        bad: dict[str, str] = {}
+        with os.scandir(self._folder) as entries:
+            named = sorted(entry.name for entry in entries if any(belongs(entry.name, bot) for bot in self._bots))
+        for name in named[:MOST_FILES]:
+            try:
+                status = (self._folder / name).stat()
+            except OSError as error:
+                bad[name] = _said(error)
+                continue
+            if stat.S_ISREG(status.st_mode):
+                found[name] = (status.st_mtime_ns, status.st_size)
+            else:
+                bad[name] = "is no file"
+        for name in named[MOST_FILES : MOST_FILES + 1]:
+            bad[name] = f"is one file too many, as are all after it: at most {MOST_FILES} are read"
+        return found, bad
 
-    def _read(self, name: str) -> RangeFile | None:
+    def _read(self, name: str) -> RangeFile:
+        """One file. Raises RangesError or OSError."""
         assert self._folder is not None, "a file was found in it"
-        path = self._folder / name
-        try:
-            with path.open("rb") as stream:
-                data = stream.read(MAX_BYTES + 1)
-                at = os.fstat(stream.fileno()).st_mtime
-            if len(data) > MAX_BYTES:
-                raise RangesError(f"is larger than {MAX_BYTES} bytes")
-            good = parse(name, data, at=at)
-        except (RangesError, OSError) as error:
-            kept = "its last good state holds" if name in self.ranges.files else "it is left out"
-            self.problems[name] = str(error)
-            log.warning("ranges %s: %s: %s", path, error, kept)
-            return None
-        self.problems.pop(name, None)
-        return good
+        with (self._folder / name).open("rb") as stream:
+            data = stream.read(MAX_BYTES + 1)
+            at = os.fstat(stream.fileno()).st_mtime
+        if len(data) > MAX_BYTES:
+            raise RangesError(f"is larger than {MAX_BYTES} bytes")
+        return parse(name, data, at=at)
 
     def _written(self, name: str) -> float | None:
         assert self._folder is not None, "sources need one"
@@ -130,3 +152,7 @@ class RangeFolder:
         part.write_bytes(data)
         os.utime(part, (now, now))
         part.replace(self._folder / name)
+
+
+def _said(error: OSError) -> str:
+    return f"cannot be read: {error.strerror or error}"

@@ -64,9 +64,13 @@ class RangeFile:
 
 @dataclass(frozen=True, slots=True)
 class Ranges:
-    """All good files by name."""
+    """All good files by name; and why others, though they are there or should be, are not among them.
+
+    The reason under an empty name holds for all: the folder cannot be read.
+    """
 
     files: Mapping[str, RangeFile] = field(default_factory=dict)
+    unread: Mapping[str, str] = field(default_factory=dict)
 
     def of(self, bot: Bot) -> Iterator[RangeFile]:
         """The files that belong to a bot."""
@@ -81,13 +85,27 @@ class Ranges:
         for file in files:
             if file.span.has(ip):
                 return True, f"{file.name} has it"
-        lacking = [pattern for pattern in bot.ranges if not any(_glob(pattern).fullmatch(file.name) for file in files)]
+        unread = self.unread_of(bot)
+        if unread:
+            return None, unread
+        lacking = self._lacking(bot)
         if lacking:
             return None, f"no file {lacking[0]} among the ranges"
         old = [file.name for file in files if now - file.at > OLD_AFTER]
         if old:
             return None, f"{old[0]} lacks it, and is too old to prove anything by that"
         return False, f"not in {' or '.join(file.name for file in files)}"
+
+    def unread_of(self, bot: Bot) -> str:
+        """Why a file of the bot cannot be used that may name any address; empty where there is none."""
+        broken = next((f"{name} {why}" for name, why in self.unread.items() if name and belongs(name, bot)), "")
+        if not broken and "" in self.unread and self._lacking(bot):
+            return f"the folder of ranges {self.unread['']}"
+        return broken
+
+    def _lacking(self, bot: Bot) -> list[str]:
+        """What the bot's files are called of which none is there."""
+        return [pattern for pattern in bot.ranges if not any(map(_glob(pattern).fullmatch, self.files))]
 
 
 def belongs(name: str, bot: Bot) -> bool:

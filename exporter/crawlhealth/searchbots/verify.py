@@ -41,9 +41,15 @@ def by_ranges(bot: Bot, ip: IP, ranges: Ranges, now: float) -> tuple[Identity | 
     return None, f"the DNS decides on {bot.name}"
 
 
-def by_dns(bot: Bot, ip: IP, facts: Facts) -> tuple[Identity, str]:
-    """Who the DNS says an address is that names the bot, and why. One of a private network is a proxy's: never fake."""
+def by_dns(bot: Bot, ip: IP, facts: Facts, ranges: Ranges) -> tuple[Identity, str]:
+    """Who the DNS says an address is that names the bot, and why.
+
+    One of a private network is a proxy's: never fake. Nor is any while a file that may name it cannot be read.
+    """
     identity, why = dns_verdict(bot, facts)
+    unread = ranges.unread_of(bot)
+    if identity is Identity.FAKE and unread:
+        return Identity.UNVERIFIED, f"{why}; but it may be in its operator's ranges: {unread}"
     if identity is Identity.FAKE and is_private(ip):
         return Identity.UNVERIFIED, f"{why}; but a private address is a proxy's: is it missing in trusted_proxies?"
     return identity, why
@@ -164,7 +170,7 @@ class Verifier:
         self.hits += 1
         if now >= known.until:
             self._submit(address)
-        identity, _ = by_dns(bot, ip, known.facts)
+        identity, _ = by_dns(bot, ip, known.facts, self._folder.ranges)
         stale = known.failures > 0 and not known.facts.failed
         return Identity.UNVERIFIED if stale and identity is Identity.FAKE else identity
 

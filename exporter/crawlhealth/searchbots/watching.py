@@ -98,8 +98,8 @@ class Watching(Collector):
         files, problems = self.verifier.ranges.files, self.verifier.range_problems
         for name, file in sorted(files.items()):
             at.add_metric([name], file.at)
-        for name in sorted({*files, *(name for name in problems if name)}):
-            good.add_metric([name], float(name not in problems))
+        for name in sorted({*files, *problems}):
+            good.add_metric([name or "*"], float(name not in problems and "" not in problems))
         yield from (at, good)
 
     def _targets(self) -> Iterator[Metric]:

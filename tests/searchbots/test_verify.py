@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -271,92 +270,6 @@ def test_a_flood_is_refused_and_not_piled_up(tmp_path: Path) -> None:
             bench.verifier.identify(f"12.{number >> 8}.{number & 255}.7", bot("Googlebot"))
         assert bench.verifier.resolver.waiting <= 10_000 + 4
         assert bench.verifier.refused >= 1_900
-
-
-def test_ranges_prove_at_once_and_the_dns_is_not_asked(tmp_path: Path) -> None:
-    folder = tmp_path / "ranges"
-    folder.mkdir()
-    prefixes = [{"ipv4Prefix": "66.249.66.0/27"}, {"ipv6Prefix": "2001:4860:4801:10::/64"}]
-    (folder / "common-crawlers.json").write_text(json.dumps({"creationTime": "2026-01-01", "prefixes": prefixes}))
-    (folder / "duckduckbot.json").write_text(json.dumps({"prefixes": [{"ipv4Prefix": "20.191.45.212/32"}]}))
-    zone = Zone()
-    clock = Clock(time.time())
-    with serving(zone) as server, verifying(server, tmp_path, ranges=folder, clock=clock) as bench:
-        assert bench.verifier.identify(GOOD, bot("Googlebot")) is Identity.VERIFIED
-        assert bench.verifier.identify(GOOD6, bot("Googlebot")) is Identity.VERIFIED
-        assert bench.verifier.identify("20.191.45.212", bot("DuckDuckBot")) is Identity.VERIFIED
-        assert bench.verifier.identify("20.191.45.213", bot("DuckDuckBot")) is Identity.FAKE
-        assert not zone.asked
-        assert bench.who("66.249.66.32", "Googlebot") is Identity.FAKE, "neither in the ranges nor in the DNS"
-        clock.now += 100 * 86_400
-        assert bench.verifier.identify("20.191.45.213", bot("DuckDuckBot")) is Identity.UNVERIFIED, "an old file"
-        assert bench.verifier.identify("20.191.45.212", bot("DuckDuckBot")) is Identity.VERIFIED
-
-
-def test_a_file_of_ranges_is_read_again_when_it_changes(tmp_path: Path) -> None:
-    folder = tmp_path / "ranges"
-    folder.mkdir()
-    file = folder / "duckduckbot.json"
-    zone = Zone()
-    clock = Clock(time.time())
-    with serving(zone) as server, verifying(server, tmp_path, ranges=folder, clock=clock) as bench:
-        duck = bot("DuckDuckBot")
-        assert bench.verifier.identify("20.191.45.213", duck) is Identity.UNVERIFIED
-        for text, identity in (
-            ('{"prefixes": [{"ipv4Prefix": "20.191.45.213/32"}]}', "verified"),
-            ('{"prefixes": [{"ipv4Prefix": "20.191.45.213/3', "verified"),  # cut off: the last good one holds
-            ('{"prefixes": [{"ipv4Prefix": "20.191.45.214/32"}, {"ipv4Prefix": "9.9.9.0/24"}]}', "fake"),
-        ):
-            file.write_text(text)
-            clock.now += 61
-            bench.verifier.renew()
-            assert bench.verifier.identify("20.191.45.213", duck) == identity
-        file.unlink()
-        clock.now += 61
-        bench.verifier.renew()
-        assert bench.verifier.identify("20.191.45.213", duck) is Identity.UNVERIFIED
-
-
-def test_a_file_of_ranges_that_cannot_be_read_makes_nobody_fake(tmp_path: Path) -> None:
-    folder = tmp_path / "ranges"
-    folder.mkdir()
-    prefixes = json.dumps({"prefixes": [{"ipv4Prefix": "17.241.208.160/27"}]})
-    (folder / "applebot.json").write_text(prefixes)
-    (folder / "user-triggered-fetchers-google.json").write_text(prefixes)
-    broken = ("bingbot.json", "user-triggered-fetchers.json")
-    for name in broken:
-        (folder / name).symlink_to(name)  # leads to itself
-    clock = Clock(time.time())
-    with serving(Zone()) as server, verifying(server, tmp_path, ranges=folder, clock=clock) as bench:
-        assert bench.who("17.241.208.161", "Applebot") is Identity.VERIFIED, "its own file is good"
-        assert bench.who("11.0.0.9", "Applebot") is Identity.FAKE
-        assert bench.who("11.0.0.9", "bingbot") is Identity.UNVERIFIED, "its ranges may name it"
-        assert bench.who("11.0.0.9", "Google user-triggered") is Identity.UNVERIFIED, "one of its files may"
-        for name in broken:
-            (folder / name).unlink()
-            (folder / name).write_text(prefixes)
-        clock.now += 61
-        bench.verifier.renew()
-        assert bench.who("11.0.0.9", "bingbot") is Identity.FAKE
-        assert bench.who("11.0.0.9", "Google user-triggered") is Identity.FAKE
-
-
-def test_while_the_folder_of_ranges_cannot_be_read_nobody_is_fake_by_the_dns_alone(tmp_path: Path) -> None:
-    folder = tmp_path / "ranges"
-    folder.symlink_to(folder)
-    clock = Clock(time.time())
-    with serving(Zone()) as server, verifying(server, tmp_path, ranges=folder, clock=clock) as bench:
-        assert bench.who("11.0.0.9", "Applebot") is Identity.UNVERIFIED
-        assert bench.who("11.0.0.9", "YandexBot") is Identity.FAKE, "no ranges could prove it"
-        folder.unlink()
-        folder.mkdir()
-        clock.now += 61
-        bench.verifier.renew()
-        assert bench.who("11.0.0.9", "Applebot") is Identity.FAKE, "there is none of Applebot's: the DNS decides"
-        folder.rmdir()
-        clock.now += 61
-        bench.verifier.renew()
-        assert bench.who("11.0.0.9", "Applebot") is Identity.UNVERIFIED
 
 
 def test_nothing_is_waited_for_while_a_look_up_hangs(tmp_path: Path) -> None:

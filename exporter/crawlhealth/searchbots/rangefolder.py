@@ -67,7 +67,7 @@ class RangeFolder:
         return changed
 
     def _take(self, found: dict[str, _Stamp], files: dict[str, RangeFile], bad: dict[str, str]) -> None:
-        """Read the files that have changed. One that cannot be opened is tried again each time, as rights may change."""
+        """Read the files that have changed. One that cannot be opened is tried again each time: rights may change."""
         seen = dict(found)
         for name, stamp in found.items():
             if self._seen.get(name) == stamp:

@@ -82,7 +82,7 @@ def export(
             else:
                 out.write(b"")  # a file of its own is there even when nothing is in it
                 if not names and (hours := visited_hours(connection, past.since, past.until)):
-                    click.echo(f"left out: {hours} hours of search bots' visits (--openmetrics has them)", err=True)
+                    click.echo(f"left out: search bots' visits in {hours} h (--openmetrics has them)", err=True)
                 for _, slots in chosen.windows(past.windows(connection)):
                     out.writelines(map(as_line, slots))
     except HistoryError as error:

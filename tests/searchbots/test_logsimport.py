@@ -58,7 +58,7 @@ def test_an_export_without_them_says_so_and_leaves_a_file() -> None:
     run("good.log")
     result = CliRunner().invoke(main, ["export", "--out", "h.jsonl"])
     assert (result.exit_code, result.stdout) == (0, "")
-    assert result.stderr == "left out: 1 hours of search bots' visits (--openmetrics has them)\n"
+    assert result.stderr == "left out: search bots' visits in 1 h (--openmetrics has them)\n"
     assert Path("h.jsonl").read_bytes() == b""
 
 

@@ -22,6 +22,12 @@ DEFAULT_TENANT: Final = "default"
 OTHER_TARGET: Final = "other"
 """What a target is called that is not configured."""
 
+RANGE_FILES: Final = (
+    "applebot.json", "bingbot.json", "chatgpt-user.json", "claudebot.json", "common-crawlers.json", "duckduckbot.json",
+    "gptbot.json", "perplexitybot.json", "searchbot.json", "special-crawlers.json", "user-triggered-fetchers*.json",
+)  # fmt: skip
+"""What the operators' files of ranges are called, `*` for any letters: a file of another name is no bot's."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RangeSource:

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from configured import CONFIG, Folder
-from crawlhealth.searchbotsettings import Quota
+from crawlhealth.searchbots.bots import BOTS
+from crawlhealth.searchbotsettings import RANGE_FILES, Quota
 from crawlhealth.secret import Secret
 
 GOOD = """
@@ -20,7 +21,8 @@ searchbots:
     zeta: {}
   ranges: ./ranges
   refresh:
-    googlebot.json: {url: 'https://operator.example/googlebot.json', every: 12h}
+    bingbot.json: {url: 'https://operator.example/bingbot.json', every: 12h}
+    user-triggered-fetchers-google.json: {url: 'https://operator.example/google.json'}
   resolver: {servers: ['127.0.0.1:5353', '::1', '[::1]:54'], timeout: 3s, concurrency: 10}
   targets:
     money: {url: 'https://money.example/', tenant: acme, weight: 3, quota: {ramp: [500, 800], begins: 2026-12-01}}
@@ -33,7 +35,7 @@ searchbots:
 def test_everything_is_read(tmp_path: Path) -> None:
     settings = Folder(tmp_path, {"REDIS": "sesame", "ACME": "token"}).load(CONFIG + GOOD).searchbots
     assert settings.ranges == tmp_path / "ranges"
-    assert settings.refresh["googlebot.json"].every == timedelta(hours=12)
+    assert settings.refresh["bingbot.json"].every == timedelta(hours=12)
     assert settings.resolver.endpoints == (("127.0.0.1", 5353), ("::1", 53), ("::1", 54))
     assert settings.targets["money"].url == "https://money.example/"
     assert settings.targets["money"].quota == Quota(ramp=(500, 800), begins="2026-12-01")
@@ -51,7 +53,10 @@ def test_everything_is_read(tmp_path: Path) -> None:
         pytest.param("resolver: {timeout: 1h}", "must be from 100ms to 30s: write for instance 2s", id="a long timeout"),
         pytest.param("resolver: {concurrency: 0}", "must be from 1 to 1000: write for instance 64", id="none at once"),
         pytest.param("refresh: {a.json: {url: 'https://a.example/'}}", "add ranges: ./ranges", id="no folder"),
-        pytest.param("ranges: r\n  refresh: {../a: {url: 'https://a.example/'}}", "write it as in googlebot.json", id="a path"),
+        pytest.param("ranges: r\n  refresh: {../a: {url: 'https://a.example/'}}", "write it as in bingbot.json", id="a path"),
+        pytest.param("ranges: r\n  refresh: {typobot.json: {url: 'https://a.example/'}}", "is no bot's file, and would never be read: write one of applebot.json", id="no bot's file"),
+        pytest.param("ranges: ./nope/nope", "is not there: make the folder", id="no such folder"),
+        pytest.param("ranges: ./c.yml", "is no folder: name the folder", id="a file for a folder"),
         pytest.param("ranges: r\n  refresh: {a.json: {url: 'https://a.example/', every: 1m}}", "asks too often", id="often"),
         pytest.param("targets: {a: {url: 'ftp://a.example/'}}", "write for instance https://shop.example/", id="no web"),
         pytest.param("targets: {a: {}}", "needs url: add it", id="no URL"),
@@ -101,6 +106,10 @@ def test_a_ramp_that_cannot_be_read_is_said_once(tmp_path: Path) -> None:
     assert [problem.split(": ")[1] for problem in problems] == [
         f"searchbots.targets.a.quota.ramp[{week}]" for week in (1, 2)
     ]
+
+
+def test_the_files_of_ranges_that_may_be_named_are_those_of_the_bots() -> None:
+    assert sorted(RANGE_FILES) == sorted({pattern for bot in BOTS for pattern in bot.ranges})
 
 
 def test_a_password_in_a_url_is_refused_and_not_shown(tmp_path: Path) -> None:

@@ -5,13 +5,21 @@ from __future__ import annotations
 import os
 import re
 from datetime import timedelta
+from fnmatch import fnmatchcase
 from typing import Final
 from urllib.parse import urlsplit
 
 from crawlhealth.configfile.logs import check_domain, check_logs
 from crawlhealth.configfile.rules import check_name
 from crawlhealth.configfile.tenants import check_tenants
-from crawlhealth.searchbotsettings import Dependency, DomainSettings, ResolverSettings, SearchbotSettings, endpoint
+from crawlhealth.searchbotsettings import (
+    RANGE_FILES,
+    Dependency,
+    DomainSettings,
+    ResolverSettings,
+    SearchbotSettings,
+    endpoint,
+)
 from crawlhealth.yamlfile.document import Document, Steps
 from crawlhealth.yamlfile.tree import quoted
 
@@ -37,14 +45,21 @@ def check_searchbots(document: Document, settings: SearchbotSettings) -> None:
 
 
 def _check_ranges(document: Document, settings: SearchbotSettings) -> None:
-    if settings.ranges is not None and settings.ranges.exists() and not settings.ranges.is_dir():
-        document.report(("searchbots", "ranges"), "is no folder: name the folder of the operators' JSON files")
+    folder = settings.ranges
+    if folder is not None and not os.path.isdir(folder):  # Path.is_dir raises below a closed folder
+        if os.path.lexists(folder):
+            document.report(("searchbots", "ranges"), "is no folder: name the folder of the operators' JSON files")
+        elif not settings.refresh:
+            document.report(("searchbots", "ranges"), "is not there: make the folder, with the operators' files in it")
     if settings.refresh and settings.ranges is None:
         document.report(("searchbots", "refresh"), "needs a folder to put files into: add ranges: ./ranges", key=True)
     for name, source in settings.refresh.items():
         steps: Steps = ("searchbots", "refresh", name)
         if not _FILE.fullmatch(name):
-            document.report(steps, "is no name of a file of ranges: write it as in googlebot.json", key=True)
+            document.report(steps, "is no name of a file of ranges: write it as in bingbot.json", key=True)
+        elif not any(fnmatchcase(name, known) for known in RANGE_FILES):
+            remedy = f"write one of {', '.join(RANGE_FILES)}"
+            document.report(steps, f"is no bot's file, and would never be read: {remedy}", key=True)
         _check_url(document, source.url, (*steps, "url"), ("http", "https"), "https://operator.example/bot.json")
         if source.every < SHORTEST_REFRESH:
             document.report((*steps, "every"), "asks too often: write 1h or more")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import glob
 import logging
 import os
 from collections.abc import Iterator, Mapping, Set
@@ -14,7 +13,9 @@ import msgspec
 
 from crawlhealth.history.visits import Place, PlaceKey
 from crawlhealth.searchbots import packed, rotation
+from crawlhealth.searchbots.claims import PACKED, Claims, Folders, origin
 from crawlhealth.searchbots.source import CHUNK_BYTES, MAX_LINE_BYTES
+from crawlhealth.searchbots.troubles import why_unread
 
 log = logging.getLogger(__name__)
 
@@ -35,7 +36,8 @@ class Piece:
 class Follower:
     """Reads what is new of one log, from the places that are on disk. When a transaction fails, begin with a new one.
 
-    `behind` is how many bytes were there and not read at the end of the last pass. The file at each path is kept open,
+    `behind` is how many bytes were there and not read at the end of the last pass, `left_out` how many paths are too
+    many for one log. The file at each path is kept open,
     so that one that is deleted right after its rotation is read to its end.
     """
 
@@ -52,7 +54,12 @@ class Follower:
         self._sought: set[PlaceKey] = set()
         """Files that are gone and need not be looked for among compressed ones (again)."""
         self._first = True
+        self._seen: rotation.Seen = {}
+        self._own: set[str] = set()
+        self._refused: dict[str, str] = {}
+        self._folders = Folders(Claims({}, frozenset()), ())
         self.behind = 0
+        self.left_out = 0
 
     def close(self) -> None:
         """Close all files."""
@@ -63,17 +70,25 @@ class Follower:
         self._open.clear()
         self._unpacked.clear()
 
-    def look(self) -> dict[PlaceKey, Place | None]:
-        """See which files are there; the places that change by it, which belong into the next transaction."""
-        matches = glob.glob(str(self._pattern), recursive=True)[:MAX_FILES]
+    def look(self, claims: Claims | None = None) -> dict[PlaceKey, Place | None]:
+        """See which files are there; the places that change by it, which belong into the next transaction.
+
+        `claims` say which paths are this log's and which another's; without them it is the only one.
+        """
         changes: dict[PlaceKey, Place | None] = {}
         self._sizes.clear()
         self._modified.clear()
-        for base in rotation.bases(self._pattern, self._places.values(), matches):
-            every = {key: place for key, place in self._places.items() if place.base == base}
+        self._own.clear()
+        bases = self._bases(claims or Claims.of({self._name: self._pattern}), changes)
+        by_base: dict[str, dict[PlaceKey, Place]] = {}
+        for key, place in self._places.items():
+            by_base.setdefault(place.base, {})[key] = place
+        for base in bases:
+            every = by_base.get(base, {})
             known = {key: place for key, place in every.items() if not packed.is_packed(place)}
             present = self._present(base, known)
             found = rotation.settled(base, present, known, begun=bool(every))
+            self._own |= {file.path for file in present if file.own}
             self._sizes |= {file.key: file.size for file in present}
             self._modified |= {file.key: file.modified for file in present}
             for key in [key for key, place in found.changes.items() if place is None]:
@@ -81,16 +96,28 @@ class Follower:
                     del found.changes[key]  # deleted, but still open and not read to its end
             changes |= found.changes
             lost = {key: known[key] for key in rotation.lost(present, known) - found.moved}
-            changes |= self._compressed(base, lost, here={file.key for file in present})
+            changes |= self._compressed(base, lost, every, here={file.key for file in present})
         changes |= dict.fromkeys(self._over)
         self._over.clear()
         self._first = False
         self._take(changes)
         return changes
 
+    def trouble(self, claims: Claims) -> str:
+        """Why the log, or a part of it, is not read; nothing where all is well."""
+        for path, label, owner in claims.twice:
+            if label == self._name:
+                return f"{path} is not read for it: the log {owner} has it already"
+        if self.left_out:
+            return f"{self.left_out:,} of its paths are not read: one log has at most {MAX_FILES:,}; make it several"
+        if self._refused:
+            return f"{next(iter(self._refused))} cannot be read: {next(iter(self._refused.values()))}"
+        return why_unread(self._pattern, claims.of_log(self._name), self._own)
+
     def pieces(self, most_bytes: int) -> Iterator[Piece]:
         """What is new, at most about so many bytes: each piece is read when the one before is dealt with."""
         self.behind = 0
+        self._refused.clear()
         for key in sorted(self._places, key=self._turn):
             size = self._sizes.get(key)
             while most_bytes > 0 and (size is None or self._places[key].offset < size):
@@ -119,15 +146,54 @@ class Follower:
         """Where a file is read up to."""
         return self._places[key]
 
+    def _bases(self, claims: Claims, changes: rotation.Changes) -> list[str]:
+        """The paths that the log is written to, less what was rotated away from one of them.
+
+        A known file that stands at the path of another log of the same pattern by now goes on there.
+        """
+        taken = {place.base for place in self._places.values()}
+        mine = {
+            *claims.of_log(self._name),
+            *(base for base in taken if claims.owners.get(base, self._name) == self._name),
+        }
+        claimed = claims.owners.keys() | mine
+        found = [
+            path
+            for path in sorted(mine or {str(self._pattern)})
+            if path in claims.named or not (path.endswith(PACKED) or origin(path, claimed, sure=True))
+        ]
+        doubtful = [path for path in found if path not in claims.named and origin(path, claimed)]
+        for path in doubtful:
+            for file in rotation.files(self._name, path, [path], self._seen):
+                place = self._places.get(file.key)
+                if (
+                    place is not None
+                    and path not in (place.base, place.path)
+                    and place.base in doubtful
+                    and file.has(place)
+                ):
+                    self._places[file.key] = changes[file.key] = msgspec.structs.replace(place, base=path, path=path)
+        taken = {place.base for place in self._places.values()}
+        copies = {path for path in doubtful if path not in taken and self._comes_from(path, origin(path, claimed))}
+        bases = [path for path in found if path not in copies]
+        self.left_out = max(0, len(bases) - MAX_FILES)
+        self._folders = Folders(claims, bases[:MAX_FILES])
+        return bases[:MAX_FILES]
+
+    def _comes_from(self, path: str, base: str | None) -> bool:
+        """Whether what stands at a path is a file, or a copy of one, that was read at another."""
+        places = [place for place in self._places.values() if place.base == base]
+        return any(file.has(place) for file in rotation.files(self._name, path, [path], self._seen) for place in places)
+
     def _present(self, base: str, known: Mapping[PlaceKey, Place]) -> list[rotation.File]:
         """The files of a log, looked at again when one is missing: it was rotated away while they were listed."""
-        present = rotation.files(self._name, base)
+        present = rotation.files(self._name, base, self._folders.paths(base), self._seen)
         missing: frozenset[PlaceKey] = frozenset()
         for _ in range(MAX_LOOKS):
             before, missing = missing, rotation.lost(present, known)
             if missing == before:
                 break
-            present = rotation.files(self._name, base)
+            present = rotation.files(self._name, base, self._folders.paths(base, anew=True), self._seen)
         return present
 
     def _turn(self, key: PlaceKey) -> tuple[bool, bool]:
@@ -135,7 +201,9 @@ class Follower:
         place = self._places[key]
         return place.path == place.base, not packed.is_packed(place)
 
-    def _compressed(self, base: str, lost: Mapping[PlaceKey, Place], *, here: Set[PlaceKey]) -> rotation.Changes:
+    def _compressed(
+        self, base: str, lost: Mapping[PlaceKey, Place], every: Mapping[PlaceKey, Place], *, here: Set[PlaceKey]
+    ) -> rotation.Changes:
         """Where to read on in compressed files: what is gone, and not open, is looked for in them once.
 
         `here` are the files that are not compressed; one of them that is lost was truncated.
@@ -147,12 +215,12 @@ class Follower:
         }
         known = {
             key: place
-            for key, place in self._places.items()
-            if place.base == base and packed.is_packed(place) and key not in self._unpacked and key not in self._over
+            for key, place in every.items()
+            if packed.is_packed(place) and key not in self._unpacked and key not in self._over
         }
         if not gone and not known:
             return {}
-        found = packed.files(self._name, base)
+        found = packed.files(self._name, self._folders.paths(base, anew=True))
         paths = {file.key: file.path for file in found}
         gone |= {key: place for key, place in known.items() if key not in paths}
         changes: rotation.Changes = {
@@ -194,14 +262,9 @@ class Follower:
         """The next lines of a file; None where there is no whole line, or it is not the file any more that it was."""
         if packed.is_packed(place):
             return self._unpacked_piece(key, place)
-        try:
-            descriptor = self._descriptor(key, place)
-            begin = place.offset - len(place.tail)
-            data = os.pread(descriptor, len(place.tail) + CHUNK_BYTES, begin)
-        except OSError:
+        data = self._data(key, place)
+        if data is None:
             return None
-        if not data.startswith(place.tail):
-            return None  # truncated just now: the next look will see it
         size = data.rfind(b"\n", len(place.tail)) + 1 - len(place.tail)
         if size > 0:
             chunk = data[len(place.tail) : len(place.tail) + size]
@@ -211,6 +274,18 @@ class Follower:
             return None  # the rest of the line will come
         return Piece(key=key, place=self._advanced(key, data, size), chunk=b"a line that is too long\n")
 
+    def _data(self, key: PlaceKey, place: Place) -> bytes | None:
+        """The place's tail and what comes after it; None where it is not the file any more, or cannot be read."""
+        try:
+            descriptor = self._descriptor(key, place)
+            data = os.pread(descriptor, len(place.tail) + CHUNK_BYTES, place.offset - len(place.tail))
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            self._refused[place.path] = error.strerror or str(error)
+            return None
+        return data if data.startswith(place.tail) else None  # truncated just now: the next look will see it
+
     def _advanced(self, key: PlaceKey, data: bytes, size: int) -> Place:
         place = rotation.advanced(self._places[key], data, size)
         return msgspec.structs.replace(place, modified=self._modified.get(key, place.modified))
@@ -218,11 +293,11 @@ class Follower:
     def _descriptor(self, key: PlaceKey, place: Place) -> int:
         known = self._open.get(key)
         if known is None:
-            known = os.open(place.path, os.O_RDONLY | os.O_CLOEXEC)
+            known = os.open(place.path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
             status = os.fstat(known)
             if (status.st_dev, status.st_ino) != key[1:]:
                 os.close(known)
-                raise OSError("another file by now")
+                raise FileNotFoundError("another file by now")
             self._open[key] = known
         return known
 

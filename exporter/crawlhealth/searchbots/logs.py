@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ipaddress
-import logging
 from collections.abc import Callable, Mapping
 from typing import Final
 
@@ -12,14 +11,14 @@ from crawlhealth.history.visits import LogUpdate, PlaceKey
 from crawlhealth.history.visitstore import VisitStore
 from crawlhealth.metrics import MetricSpec
 from crawlhealth.searchbots import formats
+from crawlhealth.searchbots.claims import Claims
 from crawlhealth.searchbots.count import Count, settle
 from crawlhealth.searchbots.dispatch import Note
 from crawlhealth.searchbots.follow import Follower
 from crawlhealth.searchbots.model import Identify
+from crawlhealth.searchbots.troubles import Troubles
 from crawlhealth.searchbots.visits import LogReader, Stealth
 from crawlhealth.searchbotsettings import LogSettings
-
-log = logging.getLogger(__name__)
 
 Put = Callable[[MetricSpec, tuple[str, ...], float | None], None]
 """Shows a series with its labels; nothing for None."""
@@ -80,6 +79,7 @@ class Logs:
         self._behind: dict[str, int] = {}
         self._caught_up: dict[str, float] = {}
         self._pruned = 0.0
+        self._troubles = Troubles()
 
     def step(self, now: float) -> bool:
         """Read on in every log, count, and commit; whether there is more to read at once.
@@ -91,10 +91,13 @@ class Logs:
         settle(self._store.waiting, self._identify, update, now=now)
         self._commit(update)
         more = False
+        claims = Claims.of({name: each.settings.path for name, each in self._logs.items()})
         for name, each in self._logs.items():
-            more = self._read(each, now) or more
+            more = self._read(each, claims, now) or more
             self._behind[name] = each.follower.behind
-            if not each.follower.behind:
+            trouble = each.follower.trouble(claims)
+            self._troubles.note(name, trouble, now=now)
+            if not each.follower.behind and not trouble:
                 self._caught_up[name] = now
         if now - self._pruned > PRUNE_EVERY:
             self._pruned = now
@@ -121,7 +124,8 @@ class Logs:
                 put(metrics.SEARCHBOT_LAST, key, at)
         for name in settings:
             if name in self._behind:
-                put(metrics.LOG_LAG_BYTES, (name,), self._behind[name])
+                if not self._troubles.of(name):
+                    put(metrics.LOG_LAG_BYTES, (name,), self._behind[name])
                 put(metrics.LOG_LAG, (name,), max(0.0, now - self._caught_up.get(name, now)))
 
     def _arrange(self, now: float) -> None:
@@ -131,16 +135,18 @@ class Logs:
             if settings.get(name) != self._logs[name].settings or ranges is not self._ranges:
                 self._logs.pop(name).follower.close()
         self._ranges = ranges
+        self._logs = {name: self._logs[name] for name in settings if name in self._logs}  # the first has what is shared
+        self._troubles.keep(settings)
         for name, each in settings.items():
             if name not in self._logs:
                 self._logs[name] = _Log(each, self._store, self._identify, ranges, self._dispatched)
                 self._caught_up.setdefault(name, now)
 
-    def _read(self, each: _Log, now: float) -> bool:
+    def _read(self, each: _Log, claims: Claims, now: float) -> bool:
         """Read on in one log, and commit; whether there is more."""
         update = LogUpdate()
         try:
-            update.places |= each.follower.look()
+            update.places |= each.follower.look(claims)
             for piece in each.follower.pieces(BYTES_AT_ONCE):
                 reader = each.reader(piece.key)
                 lines, unreadable = reader.lines, reader.unreadable

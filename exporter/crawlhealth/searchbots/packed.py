@@ -14,7 +14,7 @@ from crawlhealth.history.visits import Place, PlaceKey
 from crawlhealth.searchbots import rotation
 from crawlhealth.searchbots.source import CHUNK_BYTES, UNPACKING_FAILED
 
-SUFFIX: Final = ".gz"
+SUFFIX: Final = rotation.PACKED_SUFFIX
 AS_OLD_SECONDS: Final = 2.0
 """Compressing keeps the time of a file, or cuts its fraction off."""
 LATER_SECONDS: Final = 60.0
@@ -36,13 +36,15 @@ def is_packed(place: Place) -> bool:
     return place.path.endswith(SUFFIX)
 
 
-def files(log: str, base: str) -> list[Packed]:
-    """The compressed files that were rotated away from the log at a path, the oldest first.
+def files(log: str, paths: Iterable[str]) -> list[Packed]:
+    """The compressed files among those that were rotated away from a log, the oldest first.
 
     One that stands beside its original is not whole yet, and left out.
     """
     found = []
-    for path in rotation.rotated(base, SUFFIX):
+    for path in paths:
+        if not path.endswith(SUFFIX):
+            continue
         try:
             status = os.stat(path)
         except OSError:

@@ -6,11 +6,13 @@ and a copy has another one.
 
 from __future__ import annotations
 
+import functools
 import os
 import re
+import stat
+import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import dataclass, field
 from typing import Final
 
 import msgspec
@@ -19,12 +21,21 @@ from crawlhealth.history.visits import Place, PlaceKey
 
 HEAD_BYTES: Final = 1024
 TAIL_BYTES: Final = 256
-_PACKED: Final = (".gz", ".bz2", ".xz", ".zst", ".zip", ".lz4")
+DATE_DIGITS: Final = 6
+"""A number of so many digits in a name is a date."""
+STEADY_SECONDS: Final = 2.0
+"""A file that changed longer ago has another time when it changes again."""
+PACKED_SUFFIX: Final = ".gz"
+_NUMBER: Final = re.compile(r"[.\-_]\d[\dTZ:._\-]*")
+_AFTER: Final = re.compile(rf"{_NUMBER.pattern}|[.\-_](?:old|bak|prev)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class File:
-    """A file that stands in a log's folder now. `head` are its first bytes, `own` whether it is the log's own path."""
+    """A file that stands in a log's folder now. `head` are its first bytes, `own` whether it is the log's own path.
+
+    A `steady` one had not changed for a while when it was read: what is read of it holds until its times change.
+    """
 
     key: PlaceKey
     path: str
@@ -32,59 +43,85 @@ class File:
     modified: float
     head: bytes
     own: bool
+    steady: bool = False
+    _ends: dict[tuple[int, int], bytes] = field(default_factory=dict, compare=False, repr=False)
 
     def has(self, place: Place) -> bool:
         """Whether its contents go on where a place ends, or at least begin as what that was in."""
         if not place.head or not self.head.startswith(place.head):
             return False
-        return self.size < place.offset or _read(self.path, place.offset - len(place.tail), len(place.tail)) == (
-            place.tail
-        )
+        return self.size < place.offset or self._end(place.offset, len(place.tail)) == place.tail
+
+    def _end(self, offset: int, size: int) -> bytes:
+        """So many bytes before an offset."""
+        known = self._ends.get((offset, size))
+        if known is None:
+            known = _read(self.path, offset - size, size)
+            if self.steady:
+                self._ends.clear()
+                self._ends[offset, size] = known
+        return known
 
 
-def files(log: str, base: str) -> list[File]:
-    """The log at a path and what was rotated away from it, the oldest first; for packed ones see `packed.py`."""
-    folder, name = os.path.split(base)
+Seen = dict[str, tuple[tuple[int, ...], File]]
+"""Files by their paths as they were seen, each with what says whether it has changed."""
+
+
+def files(log: str, base: str, paths: Iterable[str], seen: Seen) -> list[File]:
+    """The log at a path and what was rotated away from it, the oldest first; for packed ones see `packed.py`.
+
+    `seen` are files as they were before: what has not changed since is not read again.
+    """
     found: dict[PlaceKey, File] = {}
-    try:
-        names = [each for each in os.listdir(folder or ".") if each == name or _rotated(name).fullmatch(each)]
-    except OSError:
-        return []
-    for each in sorted(names, key=lambda each: each != name):  # its own path first, should two names be one file
-        path = os.path.join(folder, each)
+    for path in sorted(paths, key=lambda each: each != base):  # its own path first, should two names be one file
+        if path.endswith(PACKED_SUFFIX):
+            continue
         try:
             status = os.stat(path)
-            if not os.path.isfile(path):
-                continue
-            head = _read(path, 0, HEAD_BYTES)
         except OSError:
             continue
-        key = (log, status.st_dev, status.st_ino)
-        file = File(
-            key=key, path=path, size=status.st_size, modified=status.st_mtime, head=head, own=each == name
-        )  # fmt: skip
-        found.setdefault(key, file)
+        if stat.S_ISREG(status.st_mode):
+            file = _file(log, base, path, status, seen)
+            found.setdefault(file.key, file)
     return sorted(found.values(), key=lambda file: (file.own, file.modified, file.path))
 
 
-def rotated(base: str, suffix: str) -> list[str]:
-    """The paths of what was rotated away from the log at a path and has this suffix besides."""
-    folder, name = os.path.split(base)
-    form = _rotated(name)
-    try:
-        names = [each for each in os.listdir(folder or ".") if each.endswith(suffix)]
-    except OSError:
-        return []
-    return [os.path.join(folder, each) for each in names if form.fullmatch(each.removesuffix(suffix))]
-
-
-def _rotated(name: str) -> re.Pattern[str]:
-    """What a log of this name is called when it is rotated: access.log.1, access.log-20261130, access-20261130.log."""
-    stem, suffix = os.path.splitext(name)
-    number = r"[.\-_]\d[\dTZ:._\-]*"
-    return re.compile(
-        f"{re.escape(name)}(?:{number}|[.\\-_](?:old|bak|prev))|{re.escape(stem)}{number}{re.escape(suffix)}"
+def _file(log: str, base: str, path: str, status: os.stat_result, seen: Seen) -> File:
+    """A file; as it was seen before where nothing says that it has changed."""
+    sign = (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
+    before = seen.get(path)
+    if before is not None and before[0] == sign and before[1].steady:
+        return before[1]
+    file = File(
+        key=(log, status.st_dev, status.st_ino),
+        path=path,
+        size=status.st_size,
+        modified=status.st_mtime,
+        head=_read(path, 0, HEAD_BYTES),
+        own=path == base,
+        steady=abs(time.time() - status.st_ctime) > STEADY_SECONDS,
     )
+    seen[path] = (sign, file)
+    return file
+
+
+@functools.lru_cache(maxsize=16_384)
+def origins(name: str) -> tuple[tuple[str, bool], ...]:
+    """The names of logs that are called so when they are rotated, the longest first, each with whether that is sure.
+
+    access.log.1 and access.log-20261130 are, and access-20261130.log; access-2.log may be a log of its own.
+    """
+    stem, suffix = os.path.splitext(name)
+    found: dict[str, bool] = {}
+    for at in range(len(name) - 1, 0, -1):
+        if name[at] in ".-_" and _AFTER.fullmatch(name, at):
+            found[name[:at]] = True
+    for at in range(len(stem) - 1, 0, -1):
+        if suffix and stem[at] in ".-_" and _NUMBER.fullmatch(stem, at):
+            other = stem[:at] + suffix
+            if os.path.splitext(other)[0] == stem[:at]:
+                found.setdefault(other, sum(map(str.isdigit, stem[at:])) >= DATE_DIGITS)
+    return tuple(sorted(found.items(), key=lambda each: -len(each[0])))
 
 
 Changes = dict[PlaceKey, Place | None]
@@ -178,19 +215,3 @@ def advanced(place: Place, data: bytes, size: int) -> Place:
     if len(head) < HEAD_BYTES and len(head) == place.offset:
         head = (head + read[len(place.tail) :])[:HEAD_BYTES]
     return msgspec.structs.replace(place, offset=place.offset + size, head=head, tail=read[-TAIL_BYTES:])
-
-
-def bases(pattern: Path, known: Iterable[Place], matches: Iterable[str]) -> list[str]:
-    """The paths that a log is written to: those that match now, less what was rotated away from another of them."""
-    found = sorted({*matches, *(place.base for place in known)} or {str(pattern)})
-    return [
-        base
-        for base in found
-        if not base.endswith(_PACKED)
-        and not any(
-            other != base
-            and os.path.dirname(other) == os.path.dirname(base)
-            and _rotated(os.path.basename(other)).fullmatch(os.path.basename(base))
-            for other in found
-        )
-    ]

@@ -42,10 +42,14 @@ _FIGURES: Final = (
     ),
     Panel(
         title="Alerts firing",
-        description="Alerts of crawlhealth that fire now, by severity. Critical ones page.",
+        description="Alerts of crawlhealth that fire now, each once a site, by severity. Critical ones page.",
         kind=Kind.STAT,
         queries=tuple(
-            Query(expr=f'count({FIRING},@{{group}}severity="{level}"}}) or vector(0)', legend=level, instant=True)
+            Query(
+                expr=f'count(max by (alertname, @by) ({FIRING},@{{group}}severity="{level}"}})) or vector(0)',
+                legend=level,
+                instant=True,
+            )
             for level in colours.SEVERITIES
         ),
         width=7,

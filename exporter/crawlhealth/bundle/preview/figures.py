@@ -67,7 +67,9 @@ def table(page: Page, box: Box, panel: Mapping[str, Any], rows: Rows, now: float
                   texts[number][name])  # fmt: skip
         x += width
     if len(rows) > shown:
-        page.text(box.x + box.width - 4, box.y + 4, f"{shown} of {len(rows)}: scroll", 11, colour=FAINT, across="right")
+        page.text(
+            box.x + box.width - 4, box.y - 14, f"{shown} of {len(rows)}: scroll", 11, colour=FAINT, across="right"
+        )
 
 
 def _widths(titles: Mapping[str, str], texts: Sequence[Mapping[str, str]], room: float) -> dict[str, float]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -12,7 +11,7 @@ import msgspec
 
 from crawlhealth.history.visits import Place, PlaceKey
 from crawlhealth.searchbots import rotation
-from crawlhealth.searchbots.source import CHUNK_BYTES, UNPACKING_FAILED
+from crawlhealth.searchbots.source import CHUNK_BYTES, UNPACKING_FAILED, Unpacked
 
 SUFFIX: Final = rotation.PACKED_SUFFIX
 AS_OLD_SECONDS: Final = 2.0
@@ -80,10 +79,13 @@ def _holds(file: Packed, place: Place) -> bool:
     if not place.head or file.modified < place.modified - AS_OLD_SECONDS:
         return False
     try:
-        with gzip.open(file.path) as contents:
+        with open(file.path, "rb") as raw:
+            contents = Unpacked(raw)
             if contents.read(len(place.head)) != place.head:
                 return False
-            contents.seek(place.offset - len(place.tail))
+            raw.seek(0)
+            contents = Unpacked(raw)
+            contents.skip(place.offset - len(place.tail))
             return contents.read(len(place.tail)) == place.tail
     except CANNOT_BE_READ:
         return False
@@ -94,10 +96,10 @@ class Contents:
 
     def __init__(self, place: Place) -> None:
         self._raw = open(place.path, "rb")  # noqa: SIM115 - closed by `close`
-        self._stream = gzip.GzipFile(fileobj=self._raw)
+        self._stream = Unpacked(self._raw)
         self._left = b""
         try:
-            self._stream.seek(place.offset - len(place.tail))
+            self._stream.skip(place.offset - len(place.tail))
             if self._stream.read(len(place.tail)) != place.tail:
                 raise OSError("another file by now")
         except BaseException:
@@ -120,5 +122,4 @@ class Contents:
 
     def close(self) -> None:
         """Close the file."""
-        self._stream.close()
         self._raw.close()

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import fnmatch
+import glob
 import ipaddress
+import os
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -30,6 +33,7 @@ _DOMAIN: Final = re.compile(
 def check_logs(document: Document, logs: Sequence[LogSettings]) -> None:
     """Paths in folders that exist, formats that can be read, networks, and labels that differ."""
     labels: dict[str, int] = {}
+    _check_shared(document, [log.path for log in logs])
     for number, log in enumerate(logs):
         steps: Steps = ("searchbots", "logs", number)
         _check_path(document, log.path, (*steps, "path"))
@@ -52,6 +56,32 @@ def check_logs(document: Document, logs: Sequence[LogSettings]) -> None:
             document.report((*steps, "name" if log.name else "path"), message)
 
 
+def _check_shared(document: Document, paths: Sequence[Path]) -> None:
+    """No file may be read by two logs: each line would count twice."""
+    real = [os.path.join(os.path.realpath(path.parent), path.name) for path in paths]
+    for number, path in enumerate(real):
+        for first, other in enumerate(real[:number]):
+            if path == other:
+                message = f"is the path of the log number {first + 1} already: each line would count twice; keep one"
+            elif _matches(path, other) or _matches(other, path):
+                message = (
+                    f"and the path of the log number {first + 1} ({quoted(str(paths[first]), 300)}) match the same"
+                )
+                message += " file, whose lines would count twice: make one of them narrower"
+            else:
+                continue
+            document.report(("searchbots", "logs", number, "path"), message)
+            break
+
+
+def _matches(pattern: str, path: str) -> bool:
+    """Whether a pattern with `*` matches a path, part by part."""
+    if not glob.has_magic(pattern) or "**" in pattern:
+        return "**" in pattern and path in glob.glob(pattern, recursive=True)
+    parts, others = pattern.split(os.sep), path.split(os.sep)
+    return len(parts) == len(others) and all(map(fnmatch.fnmatchcase, others, parts))
+
+
 def _check_path(document: Document, path: Path, steps: Steps) -> None:
     """The folder must be there: a log may still be missing, but a wrong path would never be noticed."""
     if path.name in ("", ".", ".."):
@@ -62,6 +92,9 @@ def _check_path(document: Document, path: Path, steps: Steps) -> None:
     folder = Path(*parts[:magic])
     if not folder.is_dir():
         document.report(steps, f"there is no folder {quoted(str(folder), 300)}: mend the path")
+    elif magic == len(parts) - 1 and (path.is_dir() or path.is_fifo() or path.is_socket()):
+        kind = "a folder" if path.is_dir() else "a pipe"
+        document.report(steps, f"is {kind} and no log: write the path of a file, or of files as in logs/*.log")
 
 
 def _check_format(document: Document, written: str, steps: Steps) -> None:

@@ -187,6 +187,30 @@ def test_a_line_without_end_takes_no_memory_and_is_unreadable(log: Written, read
     assert reading.total("log_unreadable_lines_total") >= 1
 
 
+@pytest.mark.parametrize("restarted", [False, True])
+@pytest.mark.parametrize("packed", [False, True])
+def test_the_rest_of_a_line_that_is_too_long_is_no_line(
+    log: Written, reading: Reading, packed: bool, restarted: bool
+) -> None:
+    log.write(1)
+    read(reading)
+    log.write_raw(b"x" * (1 << 20))
+    if not packed:
+        assert read(reading) == 1
+    log.write_raw(line(5).encode())
+    log.write(2)
+    if packed:
+        log.rename("access.log.1")
+        plain = log.path.with_name("access.log.1")
+        plain.with_name("access.log.1.gz").write_bytes(gzip.compress(plain.read_bytes()))
+        plain.unlink()
+    if restarted or packed:
+        reading.again()
+    assert read(reading) == 3
+    assert reading.total("log_unreadable_lines_total") == 1
+    assert reading.total("log_lines_total") == 4
+
+
 def test_a_history_that_cannot_be_written_makes_the_reader_begin_again(
     log: Written, reading: Reading, tmp_path: Path
 ) -> None:

@@ -124,7 +124,7 @@ class Follower:
                 piece = self._piece(key, self._places[key])
                 if piece is None:
                     break
-                most_bytes -= len(piece.chunk)
+                most_bytes -= piece.place.offset - self._places[key].offset
                 self._places[key] = piece.place
                 yield piece
             place = self._places[key]
@@ -254,9 +254,9 @@ class Follower:
             self._over.add(key)
             return None
         further = rotation.advanced(place, place.tail + data, len(data))
-        if not data.endswith(b"\n"):
-            data = data + b"\n" if len(data) < MAX_LINE_BYTES else b"a line that is too long\n"
-        return Piece(key=key, place=further, chunk=data)
+        if within_line(place):
+            return Piece(key=key, place=further, chunk=whole(data[data.find(b"\n") + 1 or len(data) :]))
+        return Piece(key=key, place=further, chunk=whole(data))
 
     def _piece(self, key: PlaceKey, place: Place) -> Piece | None:
         """The next lines of a file; None where there is no whole line, or it is not the file any more that it was."""
@@ -265,6 +265,9 @@ class Follower:
         data = self._data(key, place)
         if data is None:
             return None
+        if within_line(place) and len(data) > len(place.tail):
+            size = (data.find(b"\n", len(place.tail)) + 1 or len(data)) - len(place.tail)
+            return Piece(key=key, place=self._advanced(key, data, size), chunk=b"")
         size = data.rfind(b"\n", len(place.tail)) + 1 - len(place.tail)
         if size > 0:
             chunk = data[len(place.tail) : len(place.tail) + size]
@@ -314,3 +317,15 @@ class Follower:
                 self._sought.discard(key)
             if place is None and key in self._open:
                 os.close(self._open.pop(key))
+
+
+def within_line(place: Place) -> bool:
+    """Whether a place is inside a line: one that was too long, whose rest is to be passed over."""
+    return place.tail != b"" and not place.tail.endswith(b"\n")
+
+
+def whole(data: bytes) -> bytes:
+    """Lines whose last one may lack its end, as whole ones."""
+    if not data or data.endswith(b"\n"):
+        return data
+    return data + b"\n" if len(data) < MAX_LINE_BYTES else b"a line that is too long\n"

@@ -211,6 +211,13 @@ def test_the_rest_of_a_line_that_is_too_long_is_no_line(
     assert reading.total("log_lines_total") == 4
 
 
+def test_a_mark_of_utf8_at_the_beginning_is_no_part_of_the_first_line(log: Written, reading: Reading) -> None:
+    log.write_raw(b"\xef\xbb\xbf" + line(1).replace("192.0.2.1", "2001:db8::1").encode())
+    log.write(2)
+    assert read(reading) == 3
+    assert reading.total("log_unreadable_lines_total") == 0
+
+
 def test_a_history_that_cannot_be_written_makes_the_reader_begin_again(
     log: Written, reading: Reading, tmp_path: Path
 ) -> None:

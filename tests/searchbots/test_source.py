@@ -71,3 +71,7 @@ def test_a_bomb_is_unpacked_piece_by_piece() -> None:
         sizes.append(len(data))
     assert max(sizes) == 1 << 16
     assert sum(sizes) == 50 << 20
+
+
+def test_a_mark_of_utf8_is_no_part_of_the_first_line() -> None:
+    assert list(whole_lines(io.BytesIO(b"\xef\xbb\xbfone\ntwo"))) == [b"one\n", b"two\n"]

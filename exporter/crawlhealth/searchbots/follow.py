@@ -14,7 +14,7 @@ import msgspec
 from crawlhealth.history.visits import Place, PlaceKey
 from crawlhealth.searchbots import packed, rotation
 from crawlhealth.searchbots.claims import PACKED, Claims, Folders, origin
-from crawlhealth.searchbots.source import CHUNK_BYTES, MAX_LINE_BYTES
+from crawlhealth.searchbots.source import BOM, CHUNK_BYTES, MAX_LINE_BYTES
 from crawlhealth.searchbots.troubles import why_unread
 
 log = logging.getLogger(__name__)
@@ -271,6 +271,7 @@ class Follower:
         size = data.rfind(b"\n", len(place.tail)) + 1 - len(place.tail)
         if size > 0:
             chunk = data[len(place.tail) : len(place.tail) + size]
+            chunk = chunk if place.offset else chunk.removeprefix(BOM)
             return Piece(key=key, place=self._advanced(key, data, size), chunk=chunk)
         size = len(data) - len(place.tail)
         if size < MAX_LINE_BYTES:

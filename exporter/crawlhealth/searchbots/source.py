@@ -13,6 +13,8 @@ MAX_LINE_BYTES: Final = 1 << 18
 
 PACKED_BYTES: Final = 1 << 16
 """Of a compressed file at once."""
+BOM: Final = b"\xef\xbb\xbf"
+"""Some editors begin a file with it; no part of its first line."""
 GZIP: Final = 16 + zlib.MAX_WBITS
 
 
@@ -29,7 +31,9 @@ def whole_lines(stream: Readable, size: int = CHUNK_BYTES) -> Iterator[bytes]:
     Raises OSError (EOFError, zlib.error) where reading fails.
     """
     carried = b""
+    first = True
     while data := stream.read(size):
+        data, first = data.removeprefix(BOM) if first else data, False
         cut = data.rfind(b"\n") + 1
         if not cut:
             carried = (carried + data)[: MAX_LINE_BYTES + 1]

@@ -20,6 +20,7 @@ from crawlhealth.app import Service
 from crawlhealth.history import HistoryError
 from crawlhealth.memory import return_large_blocks
 from crawlhealth.options import CONFIG, SHARD, load
+from crawlhealth.searchbots.rangefolder import faults
 from crawlhealth.shard import Shard
 from crawlhealth.traffic import importing
 
@@ -80,6 +81,11 @@ def check(path: Path, web_path: Path | None, shard: Shard | None) -> None:
     """Read the configuration and name every problem in it, with its place and its remedy."""
     whole = load(path)
     _guard(web_path)
+    bad = faults(whole.searchbots)
+    for line in bad:
+        click.echo(line, err=True)
+    if bad:
+        sys.exit(1)
     config = whole if shard is None else whole.part(shard)
     sites, canaries, routes = len(config.sites), len(config.canaries), len(config.routes)
     counts = (_count(sites, "site"), _count(canaries, "canary", "canaries"), _count(routes, "route"))

@@ -6,6 +6,9 @@ import json
 import time
 from pathlib import Path
 
+from click.testing import CliRunner
+
+from crawlhealth.cli import main
 from crawlhealth.searchbots.model import Identity
 from searchbots.dnsserver import Zone, serving
 from searchbots.verifying import Clock, bot, verifying
@@ -97,3 +100,24 @@ def test_while_the_folder_of_ranges_cannot_be_read_nobody_is_fake_by_the_dns_alo
         clock.now += 61
         bench.verifier.renew()
         assert bench.who("11.0.0.9", "Applebot") is Identity.UNVERIFIED
+
+
+def test_check_names_the_files_of_ranges_that_are_not_good(tmp_path: Path) -> None:
+    folder = tmp_path / "ranges"
+    folder.mkdir()
+    (folder / "bingbot.json").symlink_to("bingbot.json")
+    (folder / "gptbot.json").write_text("<html>")
+    (folder / "duckduckbot.json").write_text('["20.191.45.212/32"]')
+    config = tmp_path / "crawlhealth.yml"
+    config.write_text("sites: {books: {hosts: [books.example]}}\nsearchbots: {ranges: ./ranges}\n")
+    run = CliRunner().invoke(main, ["check", "--config", str(config)])
+    assert run.output.replace(str(tmp_path), "FOLDER").splitlines() == [
+        "ranges FOLDER/ranges/bingbot.json cannot be read: Too many levels of symbolic links: it is left out",
+        "ranges FOLDER/ranges/gptbot.json is not JSON: it is left out",
+    ]
+    assert run.exit_code == 1
+    (folder / "bingbot.json").unlink()
+    (folder / "gptbot.json").unlink()
+    run = CliRunner().invoke(main, ["check", "--config", str(config)])
+    assert run.output.endswith(": good\n")
+    assert run.exit_code == 0

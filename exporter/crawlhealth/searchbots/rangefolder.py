@@ -9,9 +9,10 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Final
 
+from crawlhealth.searchbots.bots import BOTS
 from crawlhealth.searchbots.model import Bot
 from crawlhealth.searchbots.ranges import MAX_BYTES, RangeFile, Ranges, RangesError, belongs, parse
-from crawlhealth.searchbotsettings import RangeSource
+from crawlhealth.searchbotsettings import RangeSource, SearchbotSettings
 
 log = logging.getLogger(__name__)
 
@@ -25,10 +26,14 @@ _Stamp = tuple[int, int]
 
 
 class RangeFolder:
-    """The files of a folder that belong to a bot. A file that is not good leaves its last good state in force."""
+    """The files of a folder that belong to a bot. A file that is not good leaves its last good state in force.
 
-    def __init__(self, bots: Iterable[Bot]) -> None:
+    `warn` is told of each that is not, once and again when that changes.
+    """
+
+    def __init__(self, bots: Iterable[Bot], *, warn: Callable[[str], object] = log.warning) -> None:
         self._bots = tuple(bots)
+        self._warn = warn
         self._folder: Path | None = None
         self._seen: dict[str, _Stamp] = {}
         self._due: dict[str, float] = {}
@@ -55,10 +60,10 @@ class RangeFolder:
         else:
             files = {name: file for name, file in files.items() if name in found or name in bad}
             self._take(found, files, bad)
-        for name, why in bad.items():
+        for name, why in sorted(bad.items()):
             if self._bad.get(name) != why:
                 kept = "what was known of it holds" if name in files or (not name and files) else "it is left out"
-                log.warning("ranges %s %s: %s", folder if not name or folder is None else folder / name, why, kept)
+                self._warn(f"ranges {folder if not name or folder is None else folder / name} {why}: {kept}")
         self._bad = bad
         unread = {name: why for name, why in self.problems.items() if name not in files}
         changed = files != self.ranges.files or unread != self.ranges.unread
@@ -156,3 +161,12 @@ class RangeFolder:
 
 def _said(error: OSError) -> str:
     return f"cannot be read: {error.strerror or error}"
+
+
+def faults(settings: SearchbotSettings) -> tuple[str, ...]:
+    """What is wrong with the files of ranges as they are now, a line each. A folder still to be fetched into is not."""
+    found: list[str] = []
+    folder = settings.ranges
+    if folder is not None and (os.path.lexists(folder) or not settings.refresh):
+        RangeFolder(BOTS, warn=found.append).read(folder)
+    return tuple(found)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import ipaddress
 import json
+import os
 import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -194,7 +195,7 @@ def _read(
 ) -> bool:
     """Read one file; False (and a message) when it has lines and none can be read."""
     with ExitStack() as stack:
-        raw = sys.stdin.buffer if str(path) == "-" else stack.enter_context(path.open("rb"))
+        raw = sys.stdin.buffer if str(path) == "-" else stack.enter_context(open(path, "rb", opener=_opener))
         chunks = whole_lines(unpacked(cast("IO[bytes]", raw)))
         first = next(chunks, b"")
         name = form or formats.detected(_sample(first))
@@ -205,10 +206,20 @@ def _read(
                 advance(path, raw)
         finally:
             told(lines=reader.lines, unreadable=reader.unreadable, bytes_=reader.bytes)
+    if not reader.lines and path.is_fifo():
+        click.echo(f"{path}: is a pipe that nobody writes into", err=True)
+        return False
     if reader.lines and reader.unreadable == reader.lines:
         click.echo(f"{path}: no line can be read as {name}: name its format with --format", err=True)
         return False
     return True
+
+
+def _opener(path: str, flags: int) -> int:
+    """Open a file; a pipe as well, without waiting for somebody who writes into it."""
+    descriptor = os.open(path, flags | os.O_NONBLOCK)
+    os.set_blocking(descriptor, True)
+    return descriptor
 
 
 def _sample(chunk: bytes) -> Iterable[bytes]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import ipaddress
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -142,6 +143,19 @@ def test_the_report_for_people_names_status_days_and_paths(tmp_path: Path) -> No
 
 def test_standard_input_is_read() -> None:
     assert json.loads(run("--json", "-", text=line(1)).stdout)["bots"]["Googlebot"]["visits"] == 1
+
+
+def test_a_pipe_is_read_and_not_waited_for_where_nobody_writes(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    result = run(str(pipe))
+    assert result.exit_code == 1
+    assert "pipe that nobody writes into" in result.stderr
+    reader, writer = os.pipe()
+    os.write(writer, line(1).encode())
+    os.close(writer)
+    assert run(f"/dev/fd/{reader}").stdout.startswith("1 lines\n")
+    os.close(reader)
 
 
 @pytest.mark.parametrize(

@@ -105,7 +105,7 @@ def test_the_site_dashboard_answers_the_questions_of_whoever_is_called(world: Wo
     assert 0 <= time.time() - float(said["Fault since"]) / 1000 < 5 * 3600
     assert told(world, "books")["Fault since"] == "no fault"
     assert said["You decide"] == "Mend the selectors, then crawl again what was missed"
-    assert said["Crawlers are told to run at"] == "as usual"
+    assert said["Crawlers told to run at"] == "as usual"
     assert said["Band"] == "normal"
     assert float(said["Score"]) > 90
 
@@ -114,8 +114,20 @@ def test_the_site_dashboard_says_whether_data_is_lost_or_wrong(world: World) -> 
     fine, wrong, degrading = (told(world, site) for site in ("books", "forum", "shop"))
     assert [one["Canary values"] for one in (fine, wrong, degrading)] == ["none is wrong", 1, "none is wrong"]
     # the made-up shares are 3.2 % of every site, and 30 % of the one that degrades
-    assert fine["Not served in the last hour"] == pytest.approx(0.032, abs=0.01)
-    assert degrading["Not served in the last hour"] == pytest.approx(0.332, abs=0.05)
+    assert fine["Not served, last hour"] == pytest.approx(0.032, abs=0.01)
+    assert degrading["Not served, last hour"] == pytest.approx(0.332, abs=0.05)
+
+
+def test_the_worst_sites_stand_first_also_those_whose_fault_no_score_shows(world: World) -> None:
+    dashboard, seen = shown("crawlhealth-fleet", world)
+    [table] = [panel for panel in dashboard["panels"] if panel["title"] == "Sites, worst first"]
+    [target] = [target for target in table["targets"] if target["refId"] == "I"]
+    ranks = {series.labels["site"]: series.points[-1][1] for series in seen.query(target)}
+    order = sorted(ranks, key=lambda site: -ranks[site])
+    assert order[0] == "news"
+    assert set(order[1:3]) == {"forum", "wiki"}
+    assert order[3:5] == ["shop", "maps"]
+    assert order[-1] == "archive"
 
 
 def test_a_preview_is_a_picture_of_the_width_that_was_asked_for(world: World, tmp_path: Path) -> None:

@@ -17,6 +17,8 @@ from crawlhealth.bundle.dashboards.parts import (
 )
 
 _SCORE: Final = "min by (@by) (site:crawlhealth_score{@site})"
+_HIDDEN: Final = "1500 * " + gauge("crawlhealth_diagnosis", 'diagnosis=~"decoy|parser"')
+"""Faults that no score shows stand above sites that degrade, and under those that resist."""
 _FAULTS: Final = (
     Mapped(value="none", text="none found"),
     Mapped(value="site", text="the site", colour=colours.BAD),
@@ -48,7 +50,12 @@ WORST: Final = Panel(
         Query(expr=f"{gauge('crawlhealth_diagnosis', by='diagnosis')} == 1"),
         Query(expr=gauge("crawlhealth_advice_concurrency_ratio", of="min")),
         Query(expr="sum by (@by) (site_route:crawl_requests:increase1h{@site})"),
-        Query(expr=f"1000 * {BAND}\n- on (@by) ({_SCORE} or on (@by) 0 * {BAND})"),
+        Query(
+            expr=(
+                f"1000 * {BAND}\n+ on (@by) ({_HIDDEN} or on (@by) 0 * {BAND})\n"
+                f"- on (@by) ({_SCORE} or on (@by) 0 * {BAND})"
+            )
+        ),
     ),
     width=24,
     height=10,

@@ -24,6 +24,8 @@ _NOT_SERVED: Final = (
 """Errors are a share of all requests, refusals one of those that were answered."""
 _BY_ROUTE: Final = _NOT_SERVED.replace("(@by)", "(@by, route)").replace("site:", "site_route:")
 _LOST: Final = ((None, colours.GOOD), (0.05, colours.WARN), (0.2, colours.BAD))
+_EXPECTED: Final = "(max by (@by) (site:crawl_records:increase1h_reference{@site}) > 0)"
+_RECORDS: Final = f"max by (@by) (site:crawl_records:increase1h{{@site}})\n/ {_EXPECTED}"
 _NO_FAULT: Final = gauge("crawlhealth_diagnosis", 'diagnosis="none"')
 _FAULT_SINCE: Final = (
     f"(1000 * max_over_time(timestamp({_NO_FAULT} == 1)[2d:2m]) unless on (@by) {FAULT} == 0)\n"
@@ -111,7 +113,7 @@ _MEANWHILE: Final = (
         description="The route that brings the fewest pages: the share of its requests of the last hour that failed.",
         kind=Kind.STAT,
         queries=(Query(expr=f"topk by (@by) (1, {_BY_ROUTE})", legend="{{route}}", instant=True),),
-        width=5,
+        width=4,
         height=3,
         unit="percentunit",
         decimals=0,
@@ -120,11 +122,11 @@ _MEANWHILE: Final = (
         empty="no requests",
     ),
     Panel(
-        title="Not served in the last hour",
+        title="Not served, last hour",
         description="Is data lost: the share of requests, canaries too, that were refused or ended in an error.",
         kind=Kind.STAT,
         queries=(Query(expr=_NOT_SERVED, legend="not served@of", instant=True),),
-        width=5,
+        width=4,
         height=3,
         unit="percentunit",
         decimals=0,
@@ -132,11 +134,23 @@ _MEANWHILE: Final = (
         empty="no requests",
     ),
     Panel(
+        title="Records, of expected",
+        description="Is data lost: valid records of the last hour, as a share of what is usual at this time of day.",
+        kind=Kind.STAT,
+        queries=(Query(expr=_RECORDS, legend="records@of", instant=True),),
+        width=4,
+        height=3,
+        unit="percentunit",
+        decimals=0,
+        thresholds=((None, colours.BAD), (0.5, colours.WARN), (0.8, colours.GOOD)),
+        empty="no records, or no usual number yet",
+    ),
+    Panel(
         title="Canary values",
         description="Is data wrong: how many known values are wrong or missing on pages that are served.",
         kind=Kind.STAT,
         queries=(Query(expr=_WRONG, legend="wrong@of", instant=True),),
-        width=5,
+        width=4,
         height=3,
         unit="suffix: wrong",
         decimals=0,
@@ -145,13 +159,13 @@ _MEANWHILE: Final = (
         empty="not known: no canary's page is served",
     ),
     Panel(
-        title="Crawlers are told to run at",
+        title="Crawlers told to run at",
         description="Advice to crawlers: the share of their usual concurrency to use. Paused: only canaries go on.",
         kind=Kind.STAT,
         queries=(
             Query(expr=gauge("crawlhealth_advice_concurrency_ratio", of="min"), legend="concurrency@of", instant=True),
         ),
-        width=5,
+        width=4,
         height=3,
         unit="percentunit",
         decimals=0,

@@ -13,7 +13,7 @@ import yaml
 
 from crawlhealth import bundle
 from crawlhealth.bundle.fleet.normal import BAND
-from crawlhealth.bundle.model import Options, Scoring
+from crawlhealth.bundle.model import Options, Scope, Scoring
 
 CASES: Final = Path(__file__).parents[2] / "alerting" / "tests"
 FLEET: Final = Options(scoring=Scoring.FLEET)
@@ -30,9 +30,10 @@ Values = list[str]
 
 
 def otherwise() -> list[str]:
-    """The alerts that ask something else with fleet scoring."""
+    """The alerts that ask something else of sites with fleet scoring."""
     own = {alert.name: alert for alert in bundle.alerts()}
-    return sorted(alert.name for alert in bundle.alerts(FLEET) if alert != own.get(alert.name))
+    changed = (alert for alert in bundle.alerts(FLEET) if alert != own.get(alert.name))
+    return sorted(alert.name for alert in changed if alert.scope is Scope.SITE)
 
 
 def expanded(written: str) -> Values:

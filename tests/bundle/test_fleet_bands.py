@@ -138,10 +138,11 @@ def test_alerts_on_bands_and_points_read_what_fleet_scoring_records(tmp_path: Pa
     assert raised(tmp_path, planned=True) == {}
 
 
-def test_either_scoring_has_the_same_alerts_and_only_those_on_bands_ask_otherwise() -> None:
+def test_either_scoring_has_the_same_alerts_and_few_ask_otherwise() -> None:
     own, exporter = ({alert.name: alert for alert in bundle.alerts(options)} for options in (OPTIONS, Options()))
     assert own.keys() == exporter.keys()
-    assert {name for name in own if own[name] != exporter[name]} == {"CrawlTargetDegrading", "CrawlTargetResisting"}
+    changed = {name for name in own if own[name] != exporter[name]}
+    assert changed == {"CrawlTargetDegrading", "CrawlTargetResisting", "CrawlExporterDown"}
 
 
 def test_only_fleet_scoring_has_these_rules() -> None:

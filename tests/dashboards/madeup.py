@@ -192,13 +192,14 @@ def _traffic(past: Past, site: Site, number: int) -> None:
     left = site.crawled * (1 + -site.failing * bad)
     for result, part in (("ok", left), ("failed", site.failing * bad + 0.01)):
         past.count("extractions_total", part * daily, **name, source="traffic", result=result)
+    got = left * (1 + -site.refused * bad)
     for result, many in (("valid", 19.0), ("invalid", 0.1)):
-        past.count("records_total", many * daily * left, **name, result=result)
+        past.count("records_total", many * daily * got, **name, result=result)
     for source in ("traffic", "canary"):
         past.put("last_observation_timestamp_seconds", past.ago(30), **name, source=source)
     for prefix, times in (("site:crawl_requests", 0.9), ("site:crawl_records", 19.0)):
-        share = left if prefix.endswith("records") else site.crawled
-        past.put(f"{prefix}:increase1h", times * daily * (1 + -site.refused * bad) * share, **name)
+        share = got if prefix.endswith("records") else site.crawled
+        past.put(f"{prefix}:increase1h", times * daily * share, **name)
         past.put(f"{prefix}:increase1h_reference", times * daily, **name)
 
 

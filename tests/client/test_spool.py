@@ -144,13 +144,14 @@ def test_a_file_that_cannot_be_read_for_a_while_keeps_no_other_back_and_is_sent_
             reporter.report("books", "ok", at=1.0)
             until(lambda: files(tmp_path), 10, "it is on disk")
             [path] = files(tmp_path)
-            aside = path.rename(tmp_path / "aside")
-            path.mkdir()  # nobody can read that, whoever runs the tests
+            aside, loop = tmp_path / "aside", tmp_path / "loop"
+            aside.hardlink_to(path)
+            loop.symlink_to(path.name)
+            loop.replace(path)  # it leads to itself: nobody can read that, whoever runs the tests
             reporter.report("books", "ok", at=2.0)
             server.start()
             until(lambda: [item["at"] for item in server.items] == [2.0], 20, "the other is delivered")
-            path.rmdir()
-            aside.rename(path)
+            aside.replace(path)
             assert reporter.flush(20)
             assert (reporter.counts().delivered, reporter.counts().dropped) == (2, 0)
 

@@ -292,7 +292,7 @@ def test_a_person_accepts_with_a_phone(tmp_path: Path) -> None:
         page.get_by_label("token").locator("visible=true").fill("geheim")
         page.get_by_role("button", name="accept", exact=True).click()
         assert page.url == exporter.url + "/sites/books"
-        assert page.get_by_text(f"Accepted as normal since {moment(STARTED)} by anna").is_visible()
+        page.get_by_text(f"Accepted as normal since {moment(STARTED)} by anna").wait_for(timeout=20_000)
         page.get_by_label("token").locator("visible=true").first.fill("falsch")
         page.get_by_role("button", name="take back what was accepted").click()
         assert page.get_by_role("heading", name="This was not taken").is_visible()

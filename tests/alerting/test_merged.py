@@ -49,6 +49,7 @@ def test_amtool_accepts_our_parts_in_a_configuration_that_is_there(merged: Path)
         pytest.param("their-pager", {"alertname": "NodeDown", "severity": "critical"}, id="their critical alert"),
         pytest.param("web", {"alertname": "Errors", "severity": "warning", "team": "web"}, id="a warning of a team"),
         pytest.param("theirs", {"alertname": "DiskFull", "severity": "warning"}, id="a warning of nobody's"),
+        pytest.param("their-pager", {"alertname": "CrawlerDown", "severity": "critical"}, id="their Crawler alert"),
         pytest.param("theirs", {"alertname": "Chatter", "severity": "info", "site": "shop"}, id="a remark"),
         pytest.param(PAGE, {"alertname": "CrawlTargetResisting", "severity": "critical"}, id="our page"),
         pytest.param(NOTIFY, {"alertname": "CrawlParserFailing", "severity": "warning"}, id="our ticket"),

@@ -51,6 +51,19 @@ def test_nearly_all_lines_of_one_that_is_cut_are_read() -> None:
     assert damaged
 
 
+def test_no_more_is_read_at_once_than_was_asked_for_before_damage_either() -> None:
+    text = made(1_000)
+    stream = Unpacked(io.BytesIO(gzip.compress(text)[:-8] + b"\0" * 8))
+    found = b""
+    while len(found) < len(text):
+        data = stream.read(700)
+        assert 0 < len(data) <= 700
+        found += data
+    assert found == text
+    with pytest.raises(zlib.error):
+        stream.read(700)
+
+
 @settings(max_examples=50, deadline=None)
 @given(st.lists(st.binary(max_size=3_000), max_size=4), st.integers(200, 5_000))
 def test_what_was_packed_is_unpacked(members: list[bytes], size: int) -> None:

@@ -33,11 +33,12 @@ class Claims:
         named: set[str] = set()
         twice: list[tuple[str, str, str]] = []
         for label, pattern in patterns.items():
-            if not glob.has_magic(str(pattern)):
-                named.add(str(pattern))
-            matches = (
-                sorted(glob.glob(str(pattern), recursive=True)) if glob.has_magic(str(pattern)) else [str(pattern)]
-            )
+            path = str(pattern)
+            if glob.has_magic(path):
+                matches = sorted(glob.glob(path, recursive=True))
+            else:
+                named.add(path)
+                matches = [path]
             for path in matches:
                 owners.setdefault(path, label)
             twice.extend((path, label, owners[path]) for path in matches if owners[path] != label)

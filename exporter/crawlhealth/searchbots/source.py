@@ -52,12 +52,14 @@ class Unpacked:
         self._member = zlib.decompressobj(GZIP)
         self._fed = b""
         self._begun = False
+        self._rest = b""
+        """What came before the damage, and is not read yet."""
         self._failure: Exception | None = None
 
     def read(self, size: int) -> bytes:
         """The next bytes, at most so many; nothing at the end. Raises OSError and UNPACKING_FAILED."""
         parts: list[bytes] = []
-        while size > 0 and self._failure is None:
+        while size > 0 and (self._rest or self._failure is None):
             part = self._some(size)
             if part is None:
                 break
@@ -74,6 +76,9 @@ class Unpacked:
 
     def _some(self, size: int) -> bytes | None:
         """Some bytes, maybe none yet; None at the end."""
+        if self._failure is not None:
+            part, self._rest = self._rest[:size], self._rest[size:]
+            return part
         if self._member.eof:
             self._fed = self._member.unused_data + self._fed
             self._member, self._begun = zlib.decompressobj(GZIP), False
@@ -94,7 +99,8 @@ class Unpacked:
             part = self._member.decompress(fed, size)
         except zlib.error as error:
             self._failure = error
-            return _up_to_damage(before, fed)
+            self._rest = _up_to_damage(before, fed)
+            return b""
         self._fed = self._member.unconsumed_tail
         return part
 

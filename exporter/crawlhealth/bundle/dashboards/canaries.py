@@ -7,26 +7,14 @@ from typing import Final
 from crawlhealth.bundle.dashboards import colours
 from crawlhealth.bundle.dashboards.board import Board, Column, Kind, Panel, Query, Row, Variable
 from crawlhealth.bundle.dashboards.canaryvalues import EACH, NO_CANARY, OF, VALUES, canary
-from crawlhealth.bundle.dashboards.parts import ROUTES, SITES
+from crawlhealth.bundle.dashboards.parts import ROUTES, SITES, figure
 from crawlhealth.bundle.dashboards.sitework import CANARY, CANARY_STATES
 
 
-def _figure(
-    title: str, description: str, expr: str, *, bad: str | None = colours.BAD, width: int = 4, empty: str
-) -> Panel:
-    """A count; from one on in the colour `bad`, if any is."""
-    return Panel(
-        title=title,
-        description=description,
-        kind=Kind.STAT,
-        queries=(Query(expr=expr, legend=title, instant=True),),
-        width=width,
-        height=4,
-        unit="none",
-        decimals=0,
-        thresholds=((None, colours.GOOD), (1, bad)) if bad else ((None, colours.GOOD),),
-        empty=empty,
-    )
+def _figure(title: str, description: str, expr: str, *, bad: str | None = colours.BAD, width: int = 5) -> Panel:
+    """A count of canaries; from one on in the colour `bad`, if any is."""
+    steps = ((None, colours.GOOD), (1, bad)) if bad else ((None, colours.GOOD),)
+    return figure(title, description, expr, unit="none", steps=steps, empty=NO_CANARY, width=width)
 
 
 _FIGURES: Final = (
@@ -35,23 +23,17 @@ _FIGURES: Final = (
         "Canaries, by route, whose last run was served with every value right.",
         f"sum(max by ({EACH}) ({canary('success')}))",
         bad=None,
-        width=5,
-        empty=NO_CANARY,
     ),
     _figure(
         "Failed",
         "Canaries, by route, that were not served, or lacked a value, in their last run.",
         f"sum(max by ({EACH}) (1 - {canary('success')} - {canary('decoy_suspect')}))",
         bad=colours.AMBER,
-        width=5,
-        empty=NO_CANARY,
     ),
     _figure(
         "Wrong values",
         "Canaries served as content with a wrong value, the hardest failure to see. Trust no record till you know why.",
         f"sum(max by ({EACH}) ({canary('decoy_suspect')}))",
-        width=5,
-        empty=NO_CANARY,
     ),
     _figure(
         "Not run for 3 intervals",
@@ -60,15 +42,12 @@ _FIGURES: Final = (
             f"count(time() - max by ({EACH}) ({canary('last_run_timestamp_seconds')})\n"
             f"  > 3 * max by ({EACH}) ({canary('interval_seconds')})) or vector(0)"
         ),
-        width=5,
-        empty=NO_CANARY,
     ),
     _figure(
         "Skipped runs, 1 h",
         "Runs within an hour that were left out because the one before was still waiting or running.",
         'sum(increase(crawlhealth_canary_skipped_total{@{group}job="@job"}[1h])) or vector(0)',
         width=4,
-        empty=NO_CANARY,
     ),
 )
 CHOSEN: Final = CANARY.replace("@site}", f"{OF}}}")

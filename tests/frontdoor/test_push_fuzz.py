@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import gzip
 import json
+import math
 import time
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 import zstandard
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from running import Exporter, plain_session, total
@@ -83,7 +84,17 @@ def sums(exporter: Exporter) -> tuple[float, ...]:
     return tuple(values)
 
 
+def strict(items: list[dict[str, Any]]) -> bool:
+    """Whether JSON can say them: it has no Infinity, which Python writes all the same."""
+    try:
+        json.dumps(items, allow_nan=False)
+    except ValueError:
+        return False
+    return True
+
+
 @FEW
+@example(items=[{"site": None}, {"site": math.inf}], form="array", coding="")
 @given(items=st.lists(observations(), min_size=1, max_size=12), form=st.sampled_from(["lines", "array"]),
        coding=st.sampled_from(["", "gzip", "zstd"]))  # fmt: skip
 def test_counters_are_the_sums_of_accepted_items(
@@ -97,6 +108,10 @@ def test_counters_are_the_sums_of_accepted_items(
     answer = exporter.post("/api/v1/observations", data=coded, headers=headers)
     assert answer.status_code in (200, 400), answer.text
     said = answer.json()
+    if form == "array" and not strict(items):  # is no JSON array
+        assert (answer.status_code, sorted(said)) == (400, ["error"])
+        assert sums(exporter) == before
+        return
     rejected = {rejected["index"] for rejected in said["rejected"]}
     accepted = [item for index, item in enumerate(items) if index not in rejected]
     assert (len(accepted), len(rejected)) == (said["accepted"], said["rejected_items"])

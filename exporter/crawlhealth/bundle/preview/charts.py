@@ -167,18 +167,18 @@ def _areas(axes: Axes, steps: Sequence[Mapping[str, Any]]) -> None:
 
 def laid(found: Sequence[Line], room: float) -> list[list[tuple[float, Line]]]:
     """The names below in two lines at most, each with where it begins from the left."""
-    laid: list[list[tuple[float, Line]]] = [[]]
+    placed: list[list[tuple[float, Line]]] = [[]]
     x = 4.0
     for line in found:
         width = 28 + len(fits(line.name, _NAME, _SIZE)) * 6.6
-        if x + width > room - _MORE and laid[-1]:
-            if len(laid) == _LINES:
+        if x + width > room - _MORE and placed[-1]:
+            if len(placed) == _LINES:
                 break
-            laid.append([])
+            placed.append([])
             x = 4.0
-        laid[-1].append((x, line))
+        placed[-1].append((x, line))
         x += width
-    return laid
+    return placed
 
 
 def _names_below(page: Page, box: Box, placed: Sequence[Sequence[tuple[float, Line]]], count: int) -> None:
